@@ -1,4 +1,4 @@
-"""How contacts touch the ground, as nodes: heights, rates, accelerations, effects of forces."""
+"""Contacts with the ground, as nodes: heights, rates, accelerations, effects of forces."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def contact_dynamics(
     rates: Sequence[int],
     forces: Sequence[int],
 ) -> ContactDynamics:
-    """Of contacts where x' = rates, which depend on forces."""
+    """Dynamics of contacts where x' = rates, which depend on forces."""
     g, R = lower.graph, len(forces)
     along = with_friction(contacts)
     lines = [lower(c.height) for c in contacts]

@@ -36,7 +36,8 @@ class ModelSymbols:
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """All but x'; numbers of tables have one of their own only where parameters vary."""
+        """Arguments of kernels besides x'; numbers of tables have one of their own only where
+        parameters vary."""
         return self.x, self.u, self.p, self.t, *([self.tables] if self.tables.count else ())
 
     def nodes(self, argument: Argument) -> list[int]:
@@ -99,7 +100,7 @@ def condition_label(kind: str, number: int, condition: sp.Expr, model: Model) ->
 
 
 def describe_model(model: Model) -> dict[str, object]:
-    """Its names and default values, for the runtime."""
+    """Names and default values of a model, for the runtime."""
     return {
         "model": model.name,
         "states": list(model.state_names),
@@ -162,7 +163,7 @@ def model_outputs(model: Model, inputs: Iterable[str] | None = None) -> Program:
 
 
 def model_jacobians(model: Model) -> Program:
-    """All Jacobians of residual and outputs: kernels `residual_states`, `outputs_inputs` and so on.
+    """Jacobians of residual and outputs: kernels `residual_states`, `outputs_inputs` and so on.
 
     Only entries that are not identically zero are outputs; their places are in the description.
     """

@@ -45,7 +45,7 @@ def bind(kernel: Kernel, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def interpret(kernel: Kernel, arrays: Mapping[str, Any], n: int) -> NDArray[Any]:
-    """All outputs of `kernel` at `n` points, shape (n_outputs, n)."""
+    """Outputs of `kernel` at `n` points, shape (n_outputs, n)."""
     values = evaluate_nodes(kernel.graph, kernel.nodes, bind(kernel, arrays))
     if not kernel.outputs:
         return np.zeros((0, n))

@@ -57,8 +57,8 @@ def contact_rows(s: Points, at: At) -> dict[str, int]:
 
 
 def held_contacts(problem: Problem) -> list[tuple[int, sp.Basic, bool]]:
-    """Of each contact that inputs keep where it is, the row, the input, and whether it acts on the
-    rate of what the row is about; see `kinesym.symbolic.hybrid.contacts.holds_of`."""
+    """Holds of contacts by inputs: the row of the contact, the input, and whether it acts on the
+    rate of that row's quantity; see `kinesym.symbolic.hybrid.contacts.holds_of`."""
     count, along = len(problem.contacts), with_friction(problem.contacts)
     found = list[tuple[int, sp.Basic, bool]]()
     for number, contact in enumerate(problem.contacts):
@@ -108,8 +108,9 @@ def holding_rows(s: Points, begin: At, end: At) -> dict[str, int]:
 
 
 def link_family(problem: Problem, name: str) -> Family:
-    """From the end of a trial (0) to the start of the next (1): the states continue, through
-    impacts where there are contacts; further conditions. Every trial has a time t of its own."""
+    """Family of links from the end of a trial (0) to the start of the next (1): the states
+    continue, through impacts where there are contacts; further conditions. A trial has a time t of
+    its own."""
     s = Ends(problem, last=0)
     g = s.graph
     rows: dict[str, int] = {}

@@ -81,7 +81,7 @@ def gamma_of_constant(x: float) -> float:
 
 
 def log_gamma(x: Any) -> Any:
-    """Its logarithm, of what is not negative."""
+    """Logarithm of the gamma function, of arguments that are not negative; NaN for others."""
     return np.where(np.real(x) < 0.0, np.nan, special.loggamma(x))
 
 
