@@ -55,7 +55,7 @@ CONTRACTILE, TENDON, LENGTH = 25.0, 40.0, 0.1
 
 @dataclass(frozen=True)
 class PassiveJoint:
-    """What resists in a joint: a damper [N m s/rad], and soft stops at two angles [rad]."""
+    """Passive torque of a joint: a damper [N m s/rad], and soft stops at two angles [rad]."""
 
     damping: float
     lowest: float
@@ -130,12 +130,13 @@ def joint_angle(tree: Tree, side: str, joint: str) -> sp.Expr:
 
 
 def joint_speed(tree: Tree, side: str, joint: str) -> sp.Expr:
-    """Its rate [rad/s]."""
+    """Rate of a joint angle [rad/s]."""
     return _joint(tree.speeds, side, joint, "wy")
 
 
 def _joint(found: Mapping[str, sp.Expr], side: str, joint: str, kind: str) -> sp.Expr:
-    """Of the segment beyond a joint, which is relative but for the thigh."""
+    """Coordinate or speed of a joint: that of the segment beyond it, which is relative but for the
+    thigh."""
     against = found[f"HAT_{kind}"] if joint == "hip" else 0
     return found[f"{side}{BEYOND[joint]}_{kind}"] - against
 
@@ -292,7 +293,7 @@ def passive_walker(law: str = "stick", friction_coefficient: float = 1.0) -> Hyb
 def _phases(
     side: str, phase: AppliedUndef, toe: sp.Expr, angle: sp.Expr, other: sp.Expr
 ) -> list[Event]:
-    """What a leg goes through; its toe has left the ground when it is a millimetre above."""
+    """Phases of a leg as events; its toe has left the ground when it is a millimetre above."""
     return [
         Event(f"{side} upright", angle, 1, sets={phase: LATE}, when=LATE - phase),
         Event(

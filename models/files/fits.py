@@ -167,7 +167,7 @@ class _Samples:
 
     @property
     def values(self) -> Array:
-        """What columns are fitted to (1 + n, N)."""
+        """Values that columns are fitted to (1 + n, N): lengths and moment arms."""
         return np.concatenate([self.lengths[None], self.arms])
 
 
@@ -270,8 +270,8 @@ def _slope(terms: _Terms, k: int, half: float) -> _Terms:
 
 
 def _nested(terms: _Terms, x: Sequence[sp.Expr]) -> sp.Expr:
-    """By Horner's rule: a polynomial of the last variable with coefficients that are such of those
-    before."""
+    """Horner form of a polynomial: a polynomial of the last variable, whose coefficients are Horner
+    forms in the variables before."""
     if not x:
         return sp.Float(sum(terms.values()))
     by_power: dict[int, _Terms] = {}

@@ -89,7 +89,7 @@ class _Reader:
 
     @property
     def description(self) -> Description:
-        """All tables."""
+        """Description of the model: all tables."""
         off, option = self.settings.is_off, self.settings.option
         solids = solids_of(self.skeleton)
         made = [*self.links(solids)]

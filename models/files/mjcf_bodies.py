@@ -72,7 +72,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Of a body."""
+        """Name of the body."""
         return self.body or "world"
 
     def having(self, *tags: str) -> Iterator[tuple[Element, Frame]]:
@@ -89,7 +89,7 @@ class Skeleton:
 
     @property
     def bodies(self) -> tuple[Node, ...]:
-        """All but the world."""
+        """Bodies without the world."""
         return tuple(node for node in self.nodes if node.body is not None)
 
     @cached_property
@@ -102,7 +102,7 @@ class Skeleton:
 
     @cached_property
     def joints(self) -> dict[str, Joint]:
-        """All joints by name."""
+        """Joints of all bodies by name."""
         found = [joint for node in self.nodes for joint in node.joints]
         names = Counter(name for joint in found for name in joint.coordinates)
         for name, times in names.items():
@@ -120,7 +120,7 @@ class Skeleton:
         return frozenset(name for name in found if name)
 
     def placed(self, e: Element, frame: Frame) -> Frame:
-        """Where a part of a body is."""
+        """Frame of a part of a body."""
         return on(frame, pose(e, self.settings))
 
     def value(self, joint: Joint, name: str) -> float:
@@ -172,7 +172,7 @@ def unused(name: str, taken: set[str]) -> str:
 
 
 def parts_of(e: Element, frame: Frame, settings: Settings) -> Iterator[tuple[Element, Frame]]:
-    """What a body holds, in it or in frames."""
+    """Parts of a body, in it or in frames."""
     for part in e:
         if part.tag == "frame":
             yield from parts_of(part, on(frame, pose(part, settings)), settings)

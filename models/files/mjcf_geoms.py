@@ -35,7 +35,7 @@ class Solid:
     inertia: Array
 
     def times(self, factor: float) -> Solid:
-        """With so many times the mass."""
+        """Solid with `factor` times the mass."""
         return Solid(factor * self.mass, self.com, factor * self.inertia)
 
 
@@ -59,7 +59,8 @@ def carried(mass: float, arm: Array) -> Array:
 
 
 def bounded(solid: Solid, settings: Settings) -> Solid:
-    """With the least mass and moments that the compiler allows, and moments of a body."""
+    """Solid with at least the mass and moments that the compiler allows, and with moments of a
+    body."""
     compiler = settings.compiler
     least = attribute(compiler, "boundmass", 0.0), attribute(compiler, "boundinertia", 0.0)
     balance = settings.choice("balanceinertia", ("false", "true")) == "true"

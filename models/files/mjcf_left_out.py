@@ -1,4 +1,4 @@
-"""What changes a motion in MuJoCo and no table has, in words."""
+"""Elements of MuJoCo that change a motion and that no table has, in words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PULLING = ("stiffness", "damping", "armature", "frictionloss", "range")
 
 
 def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton) -> Iterator[str]:
-    """By kinds, with names."""
+    """Elements that are left out, by kinds, with names."""
     off = skeleton.settings.is_off
     tendons = [e for e in root.findall("tendon/*") if any(nonzero(e, name) for name in PULLING)]
     found = {

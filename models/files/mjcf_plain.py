@@ -170,8 +170,8 @@ def word(e: Element, name: str, known: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for a whole model: attributes of all its elements `compiler`, of `option`, and
-    the flags of these."""
+    """Settings of a whole model: attributes of all its elements `compiler`, of `option`, and the
+    flags of these."""
 
     compiler: Element
     option: Element

@@ -49,7 +49,7 @@ def function_in(holder: Element | None, where: str) -> Function:
 
 
 def function_of_axis(axis: Element, where: str) -> Function:
-    """That of an axis of a custom joint. Without one it is the coordinate itself or, of no
+    """Function of an axis of a custom joint. Without one it is the coordinate itself or, of no
     coordinate, zero (`SpatialTransform::connectToJoint` of OpenSim)."""
     holder = axis.find("function")
     holder = axis if holder is None else holder

@@ -60,7 +60,7 @@ class MusclePath:
 
     @cached_property
     def frames(self) -> list[Frame]:
-        """Of points, then of surfaces."""
+        """Frames of points, then of surfaces."""
         points = [point.frame for point in self.row.points]
         return points + [wrap.frame for wrap in self.row.wraps]
 
@@ -163,7 +163,7 @@ class MusclePath:
     def point(
         self, p: PathPoint, places: Mapping[str | None, Place], q: Mapping[str, Array], count: int
     ) -> Array:
-        """Where a point is (N, 3)."""
+        """Place of a point (N, 3)."""
         rotation, origin = on(places[p.frame.body], p.frame)
         at = np.tile(np.array(p.at), (count, 1))
         for move in p.moves:
@@ -172,7 +172,7 @@ class MusclePath:
         return origin + np.einsum("nij,nj->ni", rotation, at)
 
     def present(self, p: PathPoint, q: Mapping[str, Array], count: int) -> NDArray[np.bool_]:
-        """In which poses the path has a point (N,)."""
+        """Mask of the poses in which the path has a point (N,)."""
         if p.when is None:
             return np.ones(count, dtype=bool)
         name, low, high = p.when
@@ -215,7 +215,7 @@ def taut(nodes: Sequence[_Node], surfaces: Sequence[tuple[Wrap, Place]]) -> Arra
 
 
 def _length(nodes: Sequence[_Node]) -> Array:
-    """Of the whole string."""
+    """Length of the whole string."""
     total = np.zeros(len(nodes[0].at))
     for a, b in pairwise(nodes):
         total = total + (np.linalg.norm(b.at - a.at, axis=1) if b.arc is None else b.arc)

@@ -17,7 +17,7 @@ OUT, MIRRORED = 0.3, 0.1
 
 
 def doubts(angles: Mapping[str, NDArray[np.float64]], ranges: Ranges) -> str:
-    """What is strange about angles (N,) [rad], in a sentence with a remedy; "" if nothing is.
+    """Doubts about angles (N,) [rad], a sentence with a remedy; "" if there is none.
 
     ranges : of the model [rad]; angles without one are not looked at.
     """

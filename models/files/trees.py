@@ -1,4 +1,4 @@
-"""From the tables of a file to a tree of bodies."""
+"""Tree of bodies from the tables of a file."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ ROUGH = {"linear": "has corners, at which speeds jump", "step": "jumps, at which
 
 
 def kept_moments(faults: Iterable[str]) -> Iterator[str]:
-    """What is wrong with moments of inertia, in one sentence."""
+    """Note on faulty moments of inertia, which are kept; no note without faults."""
     told = [fault for fault in faults if fault]
     if told:
         more = f"; {len(told) - 3} more of the kind" if len(told) > 3 else ""
@@ -157,7 +157,7 @@ def kept_moments(faults: Iterable[str]) -> Iterator[str]:
 
 
 def omitted(description: Description) -> Iterator[str]:
-    """What the tables of the file do not have, in a sentence."""
+    """Note on what the tables of the file do not have."""
     parts = description.left_out
     if parts:
         yield f"{', '.join(parts)} {'is' if len(parts) == 1 else 'are'} left out"
@@ -309,8 +309,8 @@ def carrying(row: BodyRow, gravity: Triple) -> Load:
 
 
 def fault_of(row: BodyRow, about: ArrayLike) -> str:
-    """What is wrong with the inertia of a body that turns about these directions (k, 3), in words;
-    empty if it is that of one. Raises `ValueError` as `check_sizes`."""
+    """Fault of the inertia of a body that turns about these directions (k, 3), in words; empty if
+    there is none. Raises `ValueError` as `check_sizes`."""
     numbers = {"mass": [row.mass], "centre of mass": row.com, "inertia": row.inertia}
     check_sizes(f"body {row.name}", numbers)
     where = f"body {row.name}"

@@ -67,7 +67,7 @@ def without_comments(said: str) -> str:
 
 
 def named(element: Element) -> str:
-    """What messages call an element."""
+    """Name of an element in messages: its tag, and its attribute `name` if it has one."""
     name = element.get("name")
     return f"{element.tag} {name}" if name else element.tag
 
@@ -103,7 +103,7 @@ def _numbers(said: str, default: tuple[float, ...] | None, what: str) -> list[fl
 def listed_numbers(
     element: Element, name: str, count: int, default: tuple[float, ...] | None = None
 ) -> list[float]:
-    """So many numbers of an attribute."""
+    """List of `count` numbers of an attribute; raises `ValueError` for other counts."""
     values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
     if len(values) != count:
         numbers = "one number" if count == 1 else f"{count} numbers"
