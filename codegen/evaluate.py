@@ -17,8 +17,10 @@ from kinesym.symbolic.names import t, written
 from kinesym.symbolic.objective import at_start
 from kinesym.symbolic.table import Tables
 
-#: Conditions with more operations, or letters, are not spelled out in their names.
-_SHORT, _LETTERS = 15, 60
+#: Number of operations above which a condition is not spelled out in its name.
+_SHORT = 15
+#: Number of letters above which it is not.
+_LETTERS = 60
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,12 @@ from sympy.codegen import cfunctions
 from kinesym.codegen import partials, values
 from kinesym.codegen.partials import Rule
 
-#: Precedence of C operators.
-SUM, PRODUCT, ATOM = 1, 2, 3
+#: Precedence of a C expression that is a sum.
+SUM = 1
+#: Precedence of a C expression that is a product.
+PRODUCT = 2
+#: Precedence of a C expression that needs no parentheses.
+ATOM = 3
 
 #: Sizes of values. SMALL: about as small as the smaller of the operands may be; ORDINARY: never
 #: tiny; TINY: maybe tiny while operands are of ordinary size.

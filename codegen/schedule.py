@@ -22,9 +22,10 @@ from kinesym.codegen.order import Run, depth_first
 #: long in two pieces as in one.
 PIECE = 1000
 
-#: Operations per output up to which memory is what takes time, and the outputs of a piece then: a
-#: compiler keeps the addresses of few rows in registers.
-THIN, ROWS = 4, 4
+#: Operations per output up to which memory is what takes time.
+THIN = 4
+#: Outputs of a piece then: a compiler keeps the addresses of few rows in registers.
+ROWS = 4
 
 _CHEAP = frozenset(("add", "sub", "mul", "neg"))
 

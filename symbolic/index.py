@@ -26,14 +26,16 @@ from kinesym.symbolic.structure import (
     unmatched,
 )
 
-#: Of a model whose structure says nothing: so many derivatives are tried.
+#: Number of derivatives that are tried for a model whose structure does not tell the index.
 _MOST = 5
 
-#: So many rows of the array of derivatives are formed, about.
+#: Rows of the array of derivatives that are formed, about, at most.
 _LARGEST = 500
 
-#: So many hidden constraints are shown, and states that follow from others.
-_SHOWN, _SHOWN_STATES = 4, 12
+#: Number of hidden constraints that are shown.
+_SHOWN = 4
+#: Number of states that follow from others that are shown.
+_SHOWN_STATES = 12
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,14 @@ Array = NDArray[np.float64]
 #: Numbers of `size` by the type of geom; "hfield" and "plane" have no mass.
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 FLAT = ("plane", "hfield")
-#: Of types that `fromto` can place.
+#: Types that `fromto` can place.
 LONG = ("capsule", "cylinder", "ellipsoid", "box")
-#: [kg/m^3] of geoms that give neither mass nor density.
+#: Density of geoms that give neither mass nor density [kg/m^3].
 WATER = 1000.0
-#: Thickness of the shell whose inertia stands for that of an ellipsoid's surface, as in MuJoCo [m];
-#: exponent of Thomsen's formula for the area, which is right within 1.1 %.
-SHELL, THOMSEN = 1e-6, 1.6075
+#: Thickness of the shell whose inertia stands for that of an ellipsoid's surface, as in MuJoCo [m].
+SHELL = 1e-6
+#: Exponent of Thomsen's formula for the area, which is right within 1.1 %.
+THOMSEN = 1.6075
 
 
 @dataclass(frozen=True)

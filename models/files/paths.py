@@ -23,14 +23,20 @@ from kinesym.symbolic.multibody.muscles import Muscle
 from kinesym.symbolic.names import check_known, name_of
 
 Array = NDArray[np.float64]
-#: Error of lengths and moment arms that a polynomial may have [m], and ends of ranges that are none
-#: [rad, m].
-TOLERANCE, _FAR = 1e-3, 20.0
-#: Step of differences for moment arms [rad, m], and how much both sides differ at a jump [m].
-_STEP, _JUMP = 1e-5, 0.03
-#: How often surfaces are gone through, the change of length that ends it [m], and how far beyond
-#: its range a conditional point is kept.
-_ROUNDS, _SETTLED, _SLACK = 10, 1e-10, 1e-5
+#: Error of lengths and moment arms that a polynomial may have [m].
+TOLERANCE = 1e-3
+#: End of a range of a coordinate from which on it counts as none [rad, m].
+_FAR = 20.0
+#: Step of differences for moment arms [rad, m].
+_STEP = 1e-5
+#: Difference of the slopes at both sides that counts as a jump [m].
+_JUMP = 0.03
+#: Number of times that surfaces are gone through, at most.
+_ROUNDS = 10
+#: Change of length that ends it [m].
+_SETTLED = 1e-10
+#: Distance beyond its range at which a conditional point is kept [rad, m].
+_SLACK = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)

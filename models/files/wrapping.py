@@ -17,9 +17,13 @@ from kinesym.models.files.description import Wrap
 Array = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
-#: Planes through the ends that are tried around an ellipsoid; parabolas after that, and how much
-#: closer the planes of each are than those of the one before.
-_PLANES, _PARABOLAS, _CLOSER = 24, 4, 8.0
+#: Number of planes through the ends that are tried around an ellipsoid.
+_PLANES = 24
+#: Number of parabolas after that, whose minimum is the next plane.
+_PARABOLAS = 4
+#: Factor by which the planes of a parabola are closer than those of the one before.
+_CLOSER = 8.0
+#: Gauss quadrature of the length of an arc: nodes and weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 

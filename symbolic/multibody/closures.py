@@ -26,14 +26,25 @@ from kinesym.symbolic.structure import rank
 
 Tree = TypeVar("Tree", bound="OpenTree")
 
-#: Newton's method: places to begin, steps, the longest step, and gaps that count as none.
-_STARTS, _STEPS, _FARTHEST, _CLOSED = 20, 60, 0.5, 1e-9
-#: Places at which it is seen what is redundant, and lengths that count as zero there.
-_PLACES, _DEPENDENT = 3, 1e-7
-#: Choices of conditions that are compared, at most; how many steps a mechanism is moved for that,
-#: and how far in each [rad, m].
-_CHOICES, _MOVES, _MOVE = 500, 30, 0.25
-#: What a closure forbids.
+#: Newton's method that closes loops: number of starts at most.
+_STARTS = 20
+#: Newton's method: number of steps of a start at most.
+_STEPS = 60
+#: Newton's method: longest step [rad, m].
+_FARTHEST = 0.5
+#: Newton's method: gap that counts as closed [rad, m].
+_CLOSED = 1e-9
+#: Number of closed positions at which redundant conditions are looked for.
+_PLACES = 3
+#: Length of the independent part of a normalised row below which it counts as redundant there.
+_DEPENDENT = 1e-7
+#: Number of choices of conditions that are compared, at most.
+_CHOICES = 500
+#: Number of steps that a mechanism is moved for that.
+_MOVES = 30
+#: Length of each of these steps [rad, m].
+_MOVE = 0.25
+#: Kinds of closures, by the relative motion that they forbid.
 KINDS = ("point", "hinge", "weld", "rolling")
 
 

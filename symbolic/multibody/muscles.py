@@ -25,12 +25,25 @@ _BELLS = (
     (0.433004984392647, 0.716775413397760, -0.029947116970696, 0.200356847296188),
     (0.1, 1.0, math.sqrt(0.125), 0.0),
 )
-#: Of the force-velocity curve, of the passive force-length curve with the length where it is 0, and
-#: of the tendon.
-_D1, _D2, _D3, _D4 = -0.3211346127989808, -8.149, -0.374, 0.8825327733249912
-_STIFF, _SHORTEST = 4.0, 0.2
-_C1, _C2, _C3 = 0.2, 1.0, 0.2
-#: What must be positive, and what may be 0.
+#: Force-velocity curve d1 asinh(d2 v + d3) + d4: its scale of forces.
+_D1 = -0.3211346127989808
+#: Force-velocity curve: its scale of velocities.
+_D2 = -8.149
+#: Force-velocity curve: its shift along velocities.
+_D3 = -0.374
+#: Force-velocity curve: its shift along forces.
+_D4 = 0.8825327733249912
+#: Shape of the passive force-length curve: exponential growth over the passive strain.
+_STIFF = 4.0
+#: Length of fibres at which the passive force is 0, over the optimal length.
+_SHORTEST = 0.2
+#: Tendon curve c1 exp(k (l - c2)) - c3: its scale of forces.
+_C1 = 0.2
+#: Tendon curve: the length over slack length about which it is exponential.
+_C2 = 1.0
+#: Tendon curve: its shift along forces.
+_C3 = 0.2
+#: Parameters that must be positive, and those that may be 0.
 _POSITIVE = (
     "max_force",
     "optimal_length",
