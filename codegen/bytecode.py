@@ -27,7 +27,7 @@ from kinesym.codegen.schedule import (
     use_counts,
 )
 
-#: What the fields of an instruction are after its name: (r)ead and (w)ritten registers, (s)hared
+#: Fields of an instruction after its name: (r)ead and (w)ritten registers, (s)hared
 #: values, (n)umbers. Instructions with a shared operand end or begin with s.
 _FIELDS = {
     "load": "wnn",
@@ -54,7 +54,7 @@ _FIELDS = {
 }
 INSTRUCTIONS = tuple(_FIELDS)
 _NUMBER = {name: k for k, name in enumerate(INSTRUCTIONS)}
-#: By number of an operation, where an instruction has registers that are read, and written.
+#: Places of registers that are read, and written, in instructions, by number of the instruction.
 _READ, _WRITTEN = (
     [tuple(k for k, kind in enumerate(kinds, 1) if kind == what) for kinds in _FIELDS.values()]
     for what in "rw"

@@ -10,7 +10,8 @@ from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering
 from kinesym.symbolic.hybrid.contacts import Contact, with_friction
 
-#: By what share points give way to impulses, so that rows that depend on each other share them.
+#: Regularisation: the share by which points give way to impulses, so that dependent rows share
+#: them.
 SOFT = 1e-12
 
 

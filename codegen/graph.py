@@ -16,7 +16,7 @@ from kinesym.codegen.gates import Gates
 from kinesym.codegen.operations import EVEN, ODD, OPERATIONS, Operation
 from kinesym.codegen.traits import Traits
 
-#: What has no operands: constants, symbols, and the numbers of all tables.
+#: Nodes without operands: constants, symbols, and the numbers of all tables.
 LEAVES = frozenset(("const", "sym", "data"))
 
 #: Powers of symbols up to which a denominator counts as a number of ordinary size: of 1e-25 the

@@ -74,7 +74,7 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
     return None
 
 
-#: What to do where a distance is zero.
+#: Remedy where a distance is zero.
 _KINK = " (a square root has no slope where it is 0: smooth it, as sqrt(... + eps**2))"
 
 

@@ -205,7 +205,8 @@ def _reciprocal(g: Graph, x: int, name: str) -> int:
     return g.select(g.binary("lt", size, g.one), near, far)
 
 
-#: Of the series of sin(x)/x for |x| < 1, where it and its first derivatives lose no digit.
+#: Number of terms of the series of sin(x)/x for |x| < 1, with which it and its first derivatives
+#: lose no digit.
 _SINC_TERMS = 12
 
 

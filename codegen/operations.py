@@ -134,7 +134,7 @@ def _comparison(name: str, holds: Callable[[Any, Any], Any], sign: str, of: type
 
 # -- rows -----------------------------------------------------------------------------------------
 
-#: What C has operators for, and choices.
+#: Operations that C has operators for, and choices.
 _ARITHMETIC = (
     Operation(
         "neg",
@@ -314,8 +314,8 @@ _OF_ONE = (
     _one("loggamma", values.log_gamma, lambda g, y, a: (partials.digamma(g, a[0]),)),
 )
 
-#: All, by name.
+#: Table of all operations, by name.
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in (*_ARITHMETIC, *_OF_TWO, *_OF_ONE)}
 
-#: Those of one operand, functions of a number.
+#: Operations of one operand, functions of a number.
 FUNCTIONS = frozenset(row.name for row in _OF_ONE)

@@ -13,7 +13,7 @@ from kinesym.symbolic.hybrid.contacts import Contact, forces_of, holds_of, with_
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
-#: What rows begin with that hold closed contacts.
+#: Prefix of the names of rows that hold closed contacts.
 HOLD = "hold by "
 
 

@@ -13,7 +13,8 @@ from kinesym.symbolic.structure import Structure, rank, signature, structure_of,
 
 M = TypeVar("M", bound=Declared)
 
-#: So many equations are combined; the exact solution for the factors takes long with more.
+#: Number of equations that are combined at most; the exact solution for the factors takes long
+#: with more.
 _MOST = 8
 
 

@@ -21,7 +21,7 @@ from kinesym.symbolic.names import by_name, name_of, suggest, t
 #: Names that results use for themselves.
 _RESERVED = frozenset(("time", "duration"))
 
-#: What to write instead of a relation.
+#: Remedy for a relation among equations.
 _RELATION = "write 5 - x for x < 5"
 
 

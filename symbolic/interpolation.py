@@ -24,12 +24,12 @@ KINDS = {
     "linear": 2,
     "step": 2,
 }
-#: Those whose coefficients are sums of values.
+#: Kinds of interpolation whose coefficients are linear in the values.
 SUMS = ("cubic", "simm", "natural", "quintic", "linear", "step")
 
 #: Rules below the first point and above the last.
 OUTSIDE = ("linear", "constant", "quadratic", "continue", "nan")
-#: How many coefficients are kept there.
+#: Number of coefficients that are kept outside the points.
 _KEPT = {"constant": 1, "linear": 2, "quadratic": 3}
 
 

@@ -24,7 +24,7 @@ from kinesym.symbolic.names import by_name, check_known, name_of, names_of, sugg
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
 from kinesym.symbolic.table import NumericFunction, Tables, tables_of, tabulated
 
-#: What an explicit form is the solution of, and itself.
+#: Fields that an explicit form depends on: a change of one makes it stale.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
 
 

@@ -19,7 +19,7 @@ from kinesym.symbolic.objective import Objective, at_end, at_start, integral, of
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 from kinesym.symbolic.table import Tables
 
-#: What expressions are about.
+#: Types of atoms of expressions.
 _ATOMS = (sp.Symbol, sp.Derivative, AppliedUndef)
 
 

@@ -17,7 +17,7 @@ from kinesym.symbolic.index import Index
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.structure import structure_of
 
-#: How constraints are kept.
+#: Methods of stabilising constraints.
 STABILISATIONS = ("baumgarte", "gear-gupta-leimkuhler")
 
 _NO_MULTIPLIERS = (

@@ -23,14 +23,14 @@ from kinesym.symbolic.table import table, tabulated
 
 #: Half of the distance between two signs.
 _HALF = sp.Rational(1, 2)
-#: Of a relation of s = left - right, by the sign m of s.
+#: Values of relations of s = left - right, by the sign m of s.
 _RELATIONS: dict[type, Callable[[sp.Expr], sp.Basic]] = {
     sp.StrictGreaterThan: lambda m: m > _HALF,
     sp.GreaterThan: lambda m: m > -_HALF,
     sp.StrictLessThan: lambda m: m < -_HALF,
     sp.LessThan: lambda m: m < _HALF,
 }
-#: What jumps, and what bends.
+#: Functions with jumps, and functions with kinks.
 _JUMPING = (sp.Piecewise, sp.Heaviside, sp.sign, sp.floor, sp.ceiling, sp.frac, sp.Mod)
 _BENDING = (sp.Abs, sp.Max, sp.Min)
 

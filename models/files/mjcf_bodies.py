@@ -27,11 +27,12 @@ from kinesym.models.files.xml import attribute, attributes, listed_numbers, name
 
 Array = NDArray[np.float64]
 
-#: What bodies and frames may hold; what of it makes bodies in a way that is not understood.
+#: Tags that bodies and frames may hold.
 KNOWN = (
     *("body", "frame", "inertial", "joint", "freejoint", "geom", "site"),
     *("camera", "light", "plugin"),
 )
+#: Tags that make bodies in a way that is not understood.
 MAKERS = ("replicate", "attach", "composite", "flexcomp")
 #: Coordinates of joints that have several, by what is behind their names.
 SEVERAL = {"ball": ("rx", "ry", "rz"), "free": ("tx", "ty", "tz", "rx", "ry", "rz")}

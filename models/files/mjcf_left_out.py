@@ -13,7 +13,7 @@ from kinesym.models.files.mjcf_plain import ORIENTATIONS
 from kinesym.models.files.mjcf_ties import TIES
 from kinesym.models.files.xml import attribute, named
 
-#: So many names are listed.
+#: Number of names that are listed.
 MANY = 4
 #: Attributes that are read, and those that say nothing of a motion without contact and actuators,
 #: or of how it is computed.
@@ -41,7 +41,7 @@ ATTRIBUTES = {
 }
 #: Elements whose own elements are looked at elsewhere.
 HOLDERS = ("compiler", "option", "body", "frame")
-#: What tendons do besides having a length.
+#: Attributes of tendons that pull.
 PULLING = ("stiffness", "damping", "armature", "frictionloss", "range")
 
 

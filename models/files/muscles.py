@@ -23,7 +23,7 @@ from kinesym.models.files.xml import flag, members, named, number, numbers, text
 POINTS, _WRAPS = ("PathPointSet", "MusclePointSet"), ("PathWrapSet", "MuscleWrapSet")
 
 
-#: Where a number of a muscle stands in a file.
+#: Tags of the numbers of a muscle in files.
 TAGS = {
     "max_force": ("max_isometric_force",),
     "optimal_length": ("optimal_fiber_length",),

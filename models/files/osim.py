@@ -52,10 +52,10 @@ from kinesym.models.files.xml import (
 
 #: Constraints that close loops, and what these hold together.
 LOOPS = {"WeldConstraint": "weld", "PointConstraint": "point"}
-#: What OpenSim takes where a file says nothing.
+#: Gravity that OpenSim takes where a file says nothing [m/s^2].
 GRAVITY: Triple = (0.0, -9.80665, 0.0)
 HERE: Triple = (0.0, 0.0, 0.0)
-#: How names of forces end that move bodies without a control.
+#: Endings of the names of forces that move bodies without a control.
 PASSIVE = ("Force", "Spring", "Ligament", "Damper", "Stop")
 
 

@@ -29,7 +29,7 @@ SPLINES = {
 }
 #: Natural splines by half of their order, and what they are beyond their ends.
 NATURAL = {1: ("linear", "constant"), 2: ("natural", "linear"), 3: ("quintic", "quadratic")}
-#: What is beside the function of an axis, in files without an element around it.
+#: Tags beside the function of an axis, in files without an element around it.
 NONE = ("function", "axis", "coordinates")
 
 

@@ -141,7 +141,7 @@ def tree_of(
 
 #: Masses, places and moments are less [kg, m, kg m^2]; products of larger ones overflow.
 LARGEST = 1e30
-#: What of functions by points is not smooth.
+#: Faults of the smoothness of functions by points.
 ROUGH = {"linear": "has corners, at which speeds jump", "step": "jumps, at which bodies jump"}
 
 

@@ -39,7 +39,7 @@ from kinesym.models.files.frames import (
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import attribute, attributes, named, root_of
 
-#: How the root of a model is held.
+#: Kinds of bases of a model.
 BASES = ("fixed", "free")
 #: Elements by those that they are in, that are read or only looked at: shapes move nothing.
 KNOWN = {

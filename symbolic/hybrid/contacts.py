@@ -10,7 +10,7 @@ from kinesym.base.checks import check_choice, check_text
 from kinesym.symbolic.expression import real_expression, real_number
 from kinesym.symbolic.names import dynamicsymbols, named
 
-#: What a contact does along the ground.
+#: Laws of friction along the ground.
 LAWS = ("slip", "stick", "coulomb")
 
 #: Contacts of one model at most, as many as runtime/native/c/hybrid/contact.h has room for.

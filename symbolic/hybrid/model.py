@@ -28,7 +28,7 @@ from kinesym.symbolic.table import Tables
 #: A bounce that leaves more slowly never rises beyond the heights that count as the ground, the
 #: root of the machine epsilon, under the gravity of the earth [m/s].
 LOW_BOUNCE = 5.4e-4
-#: How a contact ends: when its force does, or when its height has grown by the hysteresis.
+#: Conditions that end a contact: its force vanishes, or its height has grown by the hysteresis.
 RELEASES = ("force", "height")
 
 

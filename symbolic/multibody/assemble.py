@@ -22,7 +22,7 @@ from kinesym.symbolic.names import name_of, t
 #: Gap of a loop beyond which it counts as open [m, or a cosine].
 OPEN = 1e-3
 
-#: How close the second Bryant angle may come to +-pi/2 [rad].
+#: Distance of the second Bryant angle from +-pi/2 below which it counts as singular [rad].
 SINGULAR = 1e-3
 
 

@@ -13,7 +13,7 @@ from kinesym.symbolic.multibody.relative import Placed, Relative, bryant_matrix
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Steps, Vector
 from kinesym.symbolic.names import t
 
-#: What is given as the acceleration of a base, and the letters of the inputs that hold it.
+#: Kinds of given accelerations of a base, and the letters of the inputs that hold them.
 ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
 
 

@@ -56,7 +56,7 @@ _POSITIVE = (
     "width",
     "steepness",
 )
-#: What may name an expression: a symbol for it, or the expression.
+#: Function of a name and an expression that returns a symbol for it, or the expression.
 Naming: TypeAlias = Callable[[str, sp.Expr], sp.Expr]
 _NUMBERS = ("length", *_POSITIVE, "pennation", "damping")
 
