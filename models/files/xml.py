@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from kinesym.base.checks import check_path, shown, unpacked
 from kinesym.models.files.description import Triple
 
-#: Faults that other readers let pass: comments within comments, names such as `Contact::Parameters`, the
-#: end of a document that has no begin, as in an example of OpenSim.
+#: Faults that other readers let pass: comments within comments, names such as
+#: `Contact::Parameters`, the end of a document that has no begin, as in an example of OpenSim.
 _DOUBLE = re.compile(r"(</?\w+)::(?=\w)")
 _BEGIN, _END = "<OpenSimDocument", "</OpenSimDocument>"
 #: No model has elements within so many others.
