@@ -187,7 +187,7 @@ def _in_products(g: Graph, node: int, users: Mapping[int, list[int]], bases: set
 
 
 def _factors(g: Graph, nodes: Sequence[int]) -> set[int]:
-    """Nodes, and what they are products of."""
+    """Nodes, and the factors of products among them."""
     found, stack = set[int](), [*nodes]
     while stack:
         top = stack.pop()

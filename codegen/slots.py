@@ -1,4 +1,5 @@
-"""Slots of intervals for samples at times of their own: what they hold, and signals they need."""
+"""Slots of intervals for samples at times of their own: their contents, and signals that they
+need."""
 
 from __future__ import annotations
 

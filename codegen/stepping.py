@@ -63,7 +63,8 @@ def _index(model: Model, scheme: CollocationScheme | None) -> int:
 
 
 def adaptive_tableau(scheme: CollocationScheme) -> dict[str, object]:
-    """The numbers of an implicit scheme with those of the estimate by which steps are chosen."""
+    """Tableau of an implicit scheme with the weights of the error estimate by which steps are
+    chosen."""
     return {**scheme.tableau, "error": list(scheme.first_rates)}
 
 

@@ -27,7 +27,7 @@ def _continued(value: Callable[..., Any], *slopes: Callable[..., Any]) -> Callab
 
 
 def _constant_order(value: Callable[..., Any], slope: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a whole number and x, likewise."""
+    """Function of a whole number and x, extended to complex x, see `_continued`."""
     whole = _continued(value, lambda y, n, x: 0.0 * x, slope)
     return lambda n, x: whole(np.real(n), x)
 

@@ -1,4 +1,4 @@
-"""Values of earlier times: delays in expressions, and what a sensor shows late."""
+"""Delays: values of earlier times in expressions, and outputs of sensors with latency."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def delays_of_sensors(outputs: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
 
 @dataclass(frozen=True)
 class Delay:
-    """An input of a model that is what a state or another input was a while ago.
+    """Input of a model that is a state or another input at an earlier time.
 
     symbol : the input, with a name such as "theta(t - tau)". signal : the state or input.
     tau : the delay [s], a number or an expression. range : its bounds, None where it is a number

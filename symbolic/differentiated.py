@@ -127,7 +127,7 @@ def _shifts(structure: Structure, single: set[int]) -> list[int]:
 
 
 def _numbers(structure: Structure) -> Matrix:
-    """The Jacobian of what is highest; random numbers where it could not be evaluated."""
+    """Jacobian by the highest derivatives; random numbers where it could not be evaluated."""
     if structure.jacobian is not None:
         return structure.jacobian
     c, d = structure.equations, structure.states

@@ -383,7 +383,8 @@ def _derivatives(
 
 
 def _check_values(made: Definition, what: str) -> None:
-    """Derivatives are those of the value, as far as differences tell at a few places."""
+    """Check derivatives of a function of a user against differences of its values at a few
+    places."""
     count = len(made.arguments)
     points = [np.array([*_TRIED[k:], *_TRIED[:k]]) * (1.0 + 0.1 * k) for k in range(count)]
     try:

@@ -101,7 +101,8 @@ def index_of(model: Declared) -> Index:
 
 
 def _regular(model: Declared, reason: str) -> Index:
-    """The index of a model of regular structure, and what follows from it."""
+    """Index of a model of regular structure, with algebraic states, constraints and free initial
+    values."""
     structure, form = structure_of(model), differentiated(model)
     value = structure.index
     if value > 1 and not structure.sharp:

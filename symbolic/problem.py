@@ -345,7 +345,7 @@ def depending(model: Model, on: Iterable[sp.Basic]) -> frozenset[sp.Basic]:
 def known_intermediates(
     model: Model, unknown: Iterable[sp.Basic]
 ) -> Iterator[tuple[sp.Symbol, sp.Expr]]:
-    """Intermediates that do not depend on what is `unknown`."""
+    """Intermediates that do not depend on `unknown` symbols."""
     absent = depending(model, unknown)
     return ((s, e) for s, e in model.intermediates if s not in absent)
 

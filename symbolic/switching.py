@@ -1,4 +1,4 @@
-"""A model with switches: its jumps, and what bends, written by inputs that are held."""
+"""Switches: the jumps and kinks of a model, written by inputs that are held between them."""
 
 from __future__ import annotations
 

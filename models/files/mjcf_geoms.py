@@ -178,7 +178,7 @@ def of_shell(kind: str, *sizes: float) -> tuple[float, Array]:
 
 
 def along_z(across: float, along: float) -> Array:
-    """Moments of what is round about z."""
+    """Moments of inertia of a solid that is round about z."""
     return np.array([across, across, along])
 
 

@@ -70,7 +70,7 @@ def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton
 
 
 def of_joints(skeleton: Skeleton) -> dict[str, list[Element]]:
-    """Joints by what they do that is left out."""
+    """Joints by their effects that are left out."""
     joints, off = [*skeleton.joints.values()], skeleton.settings.is_off
     return {
         "frictionloss of joints": [

@@ -231,7 +231,7 @@ class Reader:
             yield MarkerRow(e.get("name", ""), frame.body, at)
 
     def contacts(self) -> tuple[tuple[Sphere, ...], tuple[HalfSpace, ...], list[str]]:
-        """Spheres, half-spaces, and what is neither."""
+        """Contact geometry: spheres, half-spaces, and elements that are neither."""
         spheres, half_spaces, unread = list[Sphere](), list[HalfSpace](), list[str]()
         for e in members(self.model, "ContactGeometrySet"):
             name, frame = e.get("name", ""), self.on(e, "frame")
@@ -246,7 +246,7 @@ class Reader:
         return tuple(spheres), tuple(half_spaces), unread
 
     def constraints(self) -> tuple[tuple[Coupler, ...], tuple[Loop, ...], list[str]]:
-        """Couplers, welds and points, and what else there is."""
+        """Constraints: couplers, welds and points, and elements of other kinds."""
         couplers, loops, unread = list[Coupler](), list[Loop](), list[str]()
         for e in members(self.model, "ConstraintSet"):
             if not flag(e, "isEnforced", True) or flag(e, "isDisabled", False):

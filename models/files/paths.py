@@ -55,7 +55,7 @@ class FittedMuscle(Muscle):
 
 @dataclass(frozen=True)
 class MusclePath:
-    """The path of a muscle from point to point, around what is in the way.
+    """Path of a muscle from point to point, around wrap surfaces.
 
     row : the muscle as the file has it. poses : of the bodies. ranges : of coordinates [rad, m].
     """

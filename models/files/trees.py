@@ -42,7 +42,7 @@ from kinesym.symbolic.names import check_known, names_of
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FileTree(Tree):
-    """A tree that was read from a file, and what else the file says of it.
+    """Tree that was read from a file, with further contents of the file.
 
     description : all tables of the file, see `kinesym.models.files.description`. fixed : values of
     coordinates that are no states, as they are locked [rad, m].
@@ -93,7 +93,7 @@ def tree_of(
     locked: Iterable[str] | None = None,
     without: Iterable[str] = (),
 ) -> FileTree:
-    """The tree of a file; warns of what the file has and no tree.
+    """Tree of a file; warns of contents of the file that the tree does not have.
 
     locked : names of coordinates that stay at their default values; by default those that the file
     locks. without : names of couplers and loops that are left out.
@@ -295,7 +295,7 @@ def body_of(
 
 
 def check_sizes(where: str, numbers: Mapping[str, Iterable[float]]) -> None:
-    """Raise `ValueError` for numbers, by what they are, that nothing on Earth has."""
+    """Raise `ValueError` for numbers, by their meaning, that are implausibly large."""
     for what, values in numbers.items():
         largest = max(values, key=abs, default=0.0)
         if abs(largest) > LARGEST:

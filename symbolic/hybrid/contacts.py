@@ -64,7 +64,7 @@ class Contact:
 
 
 def check_law(where: str, law: Any, friction_coefficient: Any, restitution: Any) -> None:
-    """Raise `ValueError` for what no contact does."""
+    """Raise `ValueError` for an unknown law of friction, and for coefficients out of range."""
     check_choice(law, LAWS, f"{where}law")
     if not 0.0 <= real_number(restitution, f"{where}restitution") <= 1.0:
         raise ValueError(f"{where}restitution must be within 0 ... 1, got {restitution}")

@@ -136,7 +136,7 @@ class Hybrid(Displayed):
                 )
 
     def _check_events(self) -> None:
-        """Names, what is reset and set, and guards that can change."""
+        """Check names of events, the targets of resets and sets, and that guards can change."""
         names = [e.name for e in self.events] + [c.name for c in self.contacts]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)

@@ -193,7 +193,7 @@ class FESMuscle:
 
     @property
     def events(self) -> list[Event]:
-        """The switches, and the ends of what the equations describe."""
+        """Events: switches of the mode, and ends of the range of validity of the equations."""
         b, limit, _, _ = self._parts
         mode, closed = self._signal("mode"), self._signal("tight") if self._hanging else 1
         b = b / (self.ks * self.Lc0)

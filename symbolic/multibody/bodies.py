@@ -262,7 +262,8 @@ def check_moments(inertia: Any, reflected: bool = False) -> None:
 
 
 def check_numbers(what: str, expressions: Iterable[Any]) -> None:
-    """Raise `ValueError` for what is no finite real number, and for names of intermediates."""
+    """Raise `ValueError` for numbers that are not finite and real, and for names of
+    intermediates."""
     for expression in expressions:
         if not isinstance(expression, sp.Expr):
             raise ValueError(f"{what} must be a number or an expression, got {expression!r}")
