@@ -276,8 +276,8 @@ class Ends(Points):
         return (*super().varying, *stages)
 
     def _at_end(self, side: int, place: float) -> dict[sp.Basic, tuple[int, int]]:
-        """Symbols and values of what is continued from the stages of an interval to its start
-        (place 0) or its end (1)."""
+        """Symbols of variables that are continued from the stages of an interval to its start
+        (place 0) or its end (1), with their values."""
         g, staged = self.graph, self.problem.staged
         scheme = self.problem.scheme
         if not staged or not isinstance(scheme, CollocationScheme):

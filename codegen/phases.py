@@ -90,8 +90,8 @@ def pushed_rates(s: Points, at: At, rates: Sequence[int], sign: float) -> list[i
 
 
 def holding_rows(s: Points, begin: At, end: At) -> dict[str, int]:
-    """Closed contacts are at the end of an interval where they were at its begin, at rest; what
-    keeps those that are open is zero."""
+    """Residuals that hold closed contacts from begin to end of an interval, at rest; those of open
+    contacts demand zero holding inputs."""
     g, held = s.graph, held_contacts(s.problem)
     if not held:
         return {}

@@ -1,4 +1,5 @@
-"""Measurements at times of their own, compared with what a scheme has within its intervals.
+"""Measurements at times of their own, compared with interpolated values within the intervals of a
+scheme.
 
 An interval has slots for the samples of a channel. Of each slot the share of the interval that has
 passed, the sample, its weight, zero in an empty slot, and known signals are data. The states there

@@ -28,7 +28,7 @@ class Trait(NamedTuple):
 
 
 class Traits:
-    """Traits of the nodes of a graph, found when they are asked for."""
+    """Traits of the nodes of a graph, computed on demand."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

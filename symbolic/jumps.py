@@ -254,7 +254,7 @@ class Unevaluated(ValueError):
 def _called(
     function: NumericFunction, symbols: Sequence[sp.Basic], known: Mapping[Any, Any]
 ) -> Any:
-    """A function of what is known; raises `Unevaluated`."""
+    """Value of a function at known arguments; raises `Unevaluated`."""
     try:
         return function(*(known[symbol] for symbol in symbols))
     except (NameError, TypeError, AttributeError, ArithmeticError, KeyError) as error:

@@ -224,7 +224,7 @@ def _stepwise(columns: Array, values: Array, tolerance: float) -> list[int]:
 
 
 def _error(errors: Array) -> float:
-    """The largest RMS of those of length and moment arms."""
+    """Error of a fit: the largest RMS of length and moment arms."""
     return float(np.sqrt(np.mean(errors**2, axis=1)).max())
 
 

@@ -135,7 +135,7 @@ class Skeleton:
 
 
 def skeleton_of(worlds: Iterable[Element], settings: Settings) -> Skeleton:
-    """The bodies of a model, those of all its worlds.
+    """Skeleton: the bodies of a model, of all its worlds.
 
     Raises `ValueError` for elements of bodies that are not known or not understood.
     """

@@ -168,7 +168,8 @@ def _functions(
 
 
 def _check_slopes(system: ForwardSystem, moving: Iterable[sp.Symbol]) -> None:
-    """A held input jumps at the nodes: its time derivative is an impulse there."""
+    """Raise `ValueError` for held inputs with slopes: they jump at the nodes, and their time
+    derivative is an impulse there."""
     held = [u.name for u in moving if u.name in system.hold]
     if held:
         raise ValueError(
