@@ -30,6 +30,7 @@ lint: setup tree
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python tools/docstrings.py
 	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo pyproject.toml tools/circles.toml
 
 # What 'import kinesym' sees, as relative links, for the tools that only read files.

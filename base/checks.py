@@ -66,7 +66,8 @@ class Named(dict[str, T]):
 
 @contextmanager
 def naming(what: object) -> Iterator[None]:
-    """What raises `ValueError` within says first where: a file, a segment, ..."""
+    """Context manager that prefixes messages of `ValueError` with where they arose: a file, a
+    segment, ..."""
     try:
         yield
     except ValueError as error:
@@ -161,7 +162,8 @@ def check_identifier(value: Any, what: str) -> None:
 
 
 def check_name(value: Any, what: str) -> None:
-    """The same for the name of a symbol, which does not begin with a digit either."""
+    """Raise `ValueError` naming `what` unless the value is text that names a symbol: it must not
+    begin with a digit."""
     check_text(value, what)
     if value[0].isdigit():
         raise ValueError(f"{what} must not begin with a digit, got {value!r}")
@@ -242,8 +244,8 @@ def tolerances(rtol: Any, atol: Any) -> tuple[float, float]:
 
 
 def threads(value: Any = None) -> int:
-    """So many threads; for None OMP_NUM_THREADS, else the number of processors that this process
-    may use. Raises `ValueError` for anything but a count."""
+    """Number of threads: `value`; for None OMP_NUM_THREADS, else the number of processors that this
+    process may use. Raises `ValueError` for anything but a count."""
     if value is not None:
         return count(value, "threads", most=MOST_THREADS)
     chosen = os.environ.get("OMP_NUM_THREADS", "")

@@ -1,4 +1,4 @@
-"""How results and problems are shown: as the value of a notebook's cell, with units."""
+"""Display of results and problems as the value of a notebook's cell, with units."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def with_unit(name: str, units: Mapping[str, str]) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Without the brackets of a `repr`."""
+    """Text without the angle brackets of a `repr`."""
     return text[1:-1] if text.startswith("<") and text.endswith(">") else text

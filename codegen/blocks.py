@@ -31,7 +31,7 @@ class NotExplicit(ValueError):
 
 
 class Block(Protocol):
-    """What can be done with a diagonal block."""
+    """Protocol of a diagonal block."""
 
     order: list[int]
 

@@ -27,7 +27,7 @@ from kinesym.codegen.schedule import (
     use_counts,
 )
 
-#: What the fields of an instruction are after its name: (r)ead and (w)ritten registers, (s)hared
+#: Fields of an instruction after its name: (r)ead and (w)ritten registers, (s)hared
 #: values, (n)umbers. Instructions with a shared operand end or begin with s.
 _FIELDS = {
     "load": "wnn",
@@ -54,7 +54,7 @@ _FIELDS = {
 }
 INSTRUCTIONS = tuple(_FIELDS)
 _NUMBER = {name: k for k, name in enumerate(INSTRUCTIONS)}
-#: By number of an operation, where an instruction has registers that are read, and written.
+#: Places of registers that are read, and written, in instructions, by number of the instruction.
 _READ, _WRITTEN = (
     [tuple(k for k, kind in enumerate(kinds, 1) if kind == what) for kinds in _FIELDS.values()]
     for what in "rw"
@@ -81,7 +81,7 @@ class Instructions(NamedTuple):
 
 
 def encode(program: Program) -> list[tuple[object, ...]]:
-    """All kernels of a program as `Instructions`, plain tuples."""
+    """Encoding of all kernels of a program as `Instructions`, plain tuples."""
     return [tuple(_instructions(kernel)) for kernel in program.kernels]
 
 
@@ -134,7 +134,7 @@ class _Writer:
         self.found: list[tuple[int, ...]] = []
 
     def rows(self) -> list[tuple[int, ...]]:
-        """All of them; an output is stored as soon as it is known."""
+        """Rows of all instructions; an output is stored as soon as it is known."""
         stores: dict[int, list[int]] = {}
         for k, node in self.piece.stores:
             stores.setdefault(node, []).append(k)
@@ -156,7 +156,7 @@ class _Writer:
         return node in self.graph.value or node in self.slots
 
     def _place(self, node: int) -> int:
-        """Where a shared value is."""
+        """Slot of a shared value or a constant."""
         if node in self.slots:
             return self.slots[node]
         constant = self.constants.setdefault(self.graph.value[node], len(self.constants))

@@ -218,7 +218,8 @@ def _library(program: Program) -> str:
 
 
 def _about_steps(program: Program) -> dict[str, Any]:
-    """What is printed of a description, nothing else; empty if no loops of time stepping are."""
+    """Entries of a program's description that are printed; empty if no loops of time stepping
+    are."""
     about: Any = program.description.get("stepping", {})
     return {key: about[key] for key in ("methods", "states", "pattern", "solution") if key in about}
 
@@ -331,7 +332,7 @@ class _Printer:
         self.statements: list[str] = []
 
     def lines(self) -> list[str]:
-        """All statements, in order; an output is stored as soon as it is known."""
+        """Statements of the piece, in order; an output is stored as soon as it is known."""
         stores: dict[int, list[int]] = {}
         for k, node in self.piece.stores:
             stores.setdefault(node, []).append(k)

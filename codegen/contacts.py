@@ -1,4 +1,4 @@
-"""How contacts touch the ground, as nodes: heights, rates, accelerations, effects of forces."""
+"""Contacts with the ground, as nodes: heights, rates, accelerations, effects of forces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering
 from kinesym.symbolic.hybrid.contacts import Contact, with_friction
 
-#: By what share points give way to impulses, so that rows that depend on each other share them.
+#: Regularisation: the share by which points give way to impulses, so that dependent rows share
+#: them.
 SOFT = 1e-12
 
 
@@ -46,7 +47,7 @@ def contact_dynamics(
     rates: Sequence[int],
     forces: Sequence[int],
 ) -> ContactDynamics:
-    """Of contacts where x' = rates, which depend on forces."""
+    """Dynamics of contacts where x' = rates, which depend on forces."""
     g, R = lower.graph, len(forces)
     along = with_friction(contacts)
     lines = [lower(c.height) for c in contacts]

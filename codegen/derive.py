@@ -116,9 +116,9 @@ def hessian(
 
 
 def with_kinks(g: Graph, outputs: Sequence[int]) -> list[int]:
-    """The same values, of which distances, square roots of sums of squares, have derivatives of 0
-    where they are 0: subgradients, with which Newton's method goes on. No derivatives of results,
-    which there are none of at a kink."""
+    """Outputs with unchanged values, where distances, square roots of sums of squares, have
+    derivatives of 0 where they are 0: subgradients, with which Newton's method goes on. No
+    derivatives of results, which there are none of at a kink."""
     roots = [node for node in g.ancestors(outputs) if g.op[node] == "sqrt"]
     shown: dict[int, int] = {}
     for node in (node for node in roots if _is_square(g, g.args[node][0])):
@@ -142,9 +142,9 @@ def _is_square(g: Graph, node: int) -> bool:
 
 
 def with_smooth_kinks(g: Graph, outputs: Sequence[int]) -> list[int]:
-    """The same values, of which distances, see `with_kinks`, have derivatives of 0 where they are 0
-    if that is exact: each is a factor of products with what vanishes there too, as in sqrt(v**2 +
-    w**2)*v, a drag from rest."""
+    """Outputs with unchanged values, where distances, see `with_kinks`, have derivatives of 0 where
+    they are 0 if that is exact: each is a factor of products with what vanishes there too, as in
+    sqrt(v**2 + w**2)*v, a drag from rest."""
     nodes = g.ancestors(outputs)
     users: dict[int, list[int]] = {output: [-1] for output in outputs}
     for node in nodes:
@@ -159,7 +159,7 @@ def with_smooth_kinks(g: Graph, outputs: Sequence[int]) -> list[int]:
 
 
 def _bases(g: Graph, node: int) -> set[int]:
-    """What the terms of a sum of squares are squares of."""
+    """Bases of the squares in a sum of squares."""
     found, stack = set[int](), [node]
     while stack:
         args = g.args[top := stack.pop()]
@@ -187,7 +187,7 @@ def _in_products(g: Graph, node: int, users: Mapping[int, list[int]], bases: set
 
 
 def _factors(g: Graph, nodes: Sequence[int]) -> set[int]:
-    """Nodes, and what they are products of."""
+    """Nodes, and the factors of products among them."""
     found, stack = set[int](), [*nodes]
     while stack:
         top = stack.pop()

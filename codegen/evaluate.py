@@ -17,8 +17,10 @@ from kinesym.symbolic.names import t, written
 from kinesym.symbolic.objective import at_start
 from kinesym.symbolic.table import Tables
 
-#: Conditions with more operations, or letters, are not spelled out in their names.
-_SHORT, _LETTERS = 15, 60
+#: Number of operations above which a condition is not spelled out in its name.
+_SHORT = 15
+#: Number of letters above which it is not.
+_LETTERS = 60
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class ModelSymbols:
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """All but x'; numbers of tables have one of their own only where parameters vary."""
+        """Arguments of kernels besides x'; numbers of tables have one of their own only where
+        parameters vary."""
         return self.x, self.u, self.p, self.t, *([self.tables] if self.tables.count else ())
 
     def nodes(self, argument: Argument) -> list[int]:
@@ -99,7 +102,7 @@ def condition_label(kind: str, number: int, condition: sp.Expr, model: Model) ->
 
 
 def describe_model(model: Model) -> dict[str, object]:
-    """Its names and default values, for the runtime."""
+    """Names and default values of a model, for the runtime."""
     return {
         "model": model.name,
         "states": list(model.state_names),
@@ -162,7 +165,7 @@ def model_outputs(model: Model, inputs: Iterable[str] | None = None) -> Program:
 
 
 def model_jacobians(model: Model) -> Program:
-    """All Jacobians of residual and outputs: kernels `residual_states`, `outputs_inputs` and so on.
+    """Jacobians of residual and outputs: kernels `residual_states`, `outputs_inputs` and so on.
 
     Only entries that are not identically zero are outputs; their places are in the description.
     """

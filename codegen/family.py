@@ -23,7 +23,7 @@ from kinesym.symbolic.schemes import CollocationScheme
 
 @dataclass(frozen=True)
 class At:
-    """What has a value at one point, as nodes: states, unknown inputs and signals, and the time."""
+    """Values at one point, as nodes: states, unknown inputs and signals, and the time."""
 
     values: Mapping[sp.Basic, int]
     time: int
@@ -115,7 +115,7 @@ class Family:
 
     @property
     def objective(self) -> int:
-        """All of the objective at this point."""
+        """Objective at this point: cost and squares."""
         g = self.graph
         return g.sum([self.cost, *(square.cost(g) for square in self.squares)])
 
@@ -192,7 +192,7 @@ class Points:
         return [self.graph.mul(T[0], node) for node in nodes] if T else nodes
 
     def at(self, k: int, time: int) -> At:
-        """What has a value at node k."""
+        """Values at node k of states, unknown inputs and signals."""
         problem = self.problem
         symbols = (*problem.node_states, *problem.node_inputs, *problem.signals)
         nodes = self.nodes(self.x[k], self.u[k], self.s[k])
@@ -276,8 +276,8 @@ class Ends(Points):
         return (*super().varying, *stages)
 
     def _at_end(self, side: int, place: float) -> dict[sp.Basic, tuple[int, int]]:
-        """Symbols and values of what is continued from the stages of an interval to its start
-        (place 0) or its end (1)."""
+        """Symbols of variables that are continued from the stages of an interval to its start
+        (place 0) or its end (1), with their values."""
         g, staged = self.graph, self.problem.staged
         scheme = self.problem.scheme
         if not staged or not isinstance(scheme, CollocationScheme):
@@ -293,7 +293,7 @@ class Ends(Points):
         }
 
     def end(self, k: int) -> At:
-        """What has a value at point k."""
+        """Values at point k, at its own time; `staged` variables continued from the stages."""
         at = self.at(k, *self.nodes(self._times[k]))
         return At({**at.values, **{x: s for x, (s, _) in self._continued[k].items()}}, at.time)
 

@@ -1,4 +1,5 @@
-"""Where a value counts: sums and products of what is chosen or zero.
+"""Gates: conditions under which a value counts in sums and products of values that are chosen or
+zero.
 
 An adjoint is the sum of those of all users, each of which may be a case that is chosen or not.
 Where none is, the sum is 0, and so is its product with a derivative, even if that is not finite
@@ -55,7 +56,7 @@ class Gates:
         return self._known[node]
 
     def _condition(self, node: int) -> int:
-        """The same where those of the operands are known."""
+        """Condition of a node, where those of its operands are known."""
         g, known = self._graph, self._known
         op, args = g.op[node], g.args[node]
         if op == "select":

@@ -16,7 +16,7 @@ from kinesym.codegen.gates import Gates
 from kinesym.codegen.operations import EVEN, ODD, OPERATIONS, Operation
 from kinesym.codegen.traits import Traits
 
-#: What has no operands: constants, symbols, and the numbers of all tables.
+#: Nodes without operands: constants, symbols, and the numbers of all tables.
 LEAVES = frozenset(("const", "sym", "data"))
 
 #: Powers of symbols up to which a denominator counts as a number of ordinary size: of 1e-25 the
@@ -98,8 +98,8 @@ class Graph:
         return self._node("data")
 
     def locate(self, begin: int, count: int, x: int) -> int:
-        """How many of the increasing data[begin + 1 : begin + 1 + count] are not larger than x; 0
-        for NaN; see `symbolic.table.searched`. Its derivative is zero."""
+        """Number of the increasing data[begin + 1 : begin + 1 + count] that are not larger than x;
+        0 for NaN; see `symbolic.table.searched`. Its derivative is zero."""
         numbers = self.const(begin), self.const(count)
         return self._node("locate", self.data(), *numbers, x)
 
@@ -441,7 +441,7 @@ class Graph:
     # -- queries ----------------------------------------------------------------------------
 
     def ancestors(self, outputs: Iterable[int]) -> list[int]:
-        """Every node that `outputs` depend on (with themselves), operands before users."""
+        """Nodes that `outputs` depend on (with themselves), operands before users."""
         seen: set[int] = set()
         stack = list(outputs)
         while stack:

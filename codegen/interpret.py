@@ -45,7 +45,7 @@ def bind(kernel: Kernel, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def interpret(kernel: Kernel, arrays: Mapping[str, Any], n: int) -> NDArray[Any]:
-    """All outputs of `kernel` at `n` points, shape (n_outputs, n)."""
+    """Outputs of `kernel` at `n` points, shape (n_outputs, n)."""
     values = evaluate_nodes(kernel.graph, kernel.nodes, bind(kernel, arrays))
     if not kernel.outputs:
         return np.zeros((0, n))
@@ -74,7 +74,7 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
     return None
 
 
-#: What to do where a distance is zero.
+#: Remedy where a distance is zero.
 _KINK = " (a square root has no slope where it is 0: smooth it, as sqrt(... + eps**2))"
 
 

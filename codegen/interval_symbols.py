@@ -14,8 +14,8 @@ from kinesym.symbolic.schemes import CollocationScheme
 
 
 def measured_places(scheme: CollocationScheme) -> list[tuple[float, float]]:
-    """Where in an interval what has no value at nodes is compared with its samples, and by which
-    share of their weights."""
+    """Places in an interval where quantities without values at nodes are compared with their
+    samples, each with its share of their weights."""
     pairs = zip(scheme.nodes, scheme.weights, strict=True)
     return [(1.0, 1.0)] if scheme.ends_at_stage else list(pairs)
 
@@ -83,7 +83,7 @@ class Interval(Points):
         return self.link(f"t at {place:.4g}", later)
 
     def at_stage(self, k: int) -> At:
-        """What has a value at stage k of a scheme whose nodes are no stages or only the last."""
+        """Values at stage k of a scheme whose nodes are no stages or only the last."""
         problem, scheme = self.problem, self.scheme
         states = self._mixed(f"x{k}", scheme.states(scheme.nodes[k])[0])
         staged = self.nodes(self.stages[k]) if self.stages else []
@@ -120,7 +120,7 @@ class Interval(Points):
         return [found.get(x, g.zero) for x in self.problem.model.states]
 
     def at_knot(self, k: int) -> At:
-        """What has a value at knot k of a scheme whose stages are the knots."""
+        """Values at knot k of a scheme whose stages are the knots."""
         problem, last = self.problem, len(self.scheme.knots) - 1
         rows = zip(problem.signals, self.nodes(self.s[0]), strict=True)
         values = {symbol: v for symbol, v in rows if name_of(symbol) in problem.held}

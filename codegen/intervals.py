@@ -1,5 +1,5 @@
-"""The intervals of a grid: what the scheme demands there, and what of objective and conditions
-belongs to them."""
+"""Intervals of a grid: defects of the scheme, and the parts of objective and conditions that belong
+to them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Argument:
 
     @property
     def count(self) -> int:
-        """How many scalars it has."""
+        """Number of scalars."""
         return len(self.symbols) + self.tables
 
 
@@ -64,7 +64,8 @@ class Kernel:
 
     @cached_property
     def order(self) -> Order:
-        """In which order they are computed, and what is hoisted out of the loop over points."""
+        """Order in which nodes are computed, and the nodes that are hoisted out of the loop over
+        points."""
         names = {s for a in self.arguments if a.varying for s in a.symbols}
         return ordered(self.graph, self.nodes, self.outputs, names)
 
@@ -75,7 +76,7 @@ class Kernel:
 
     @property
     def content(self) -> Iterator[object]:
-        """All that it is, as numbers and text."""
+        """Content of the kernel as numbers and text."""
         graph, nodes = self.graph, self.nodes
         yield from (self.name, self.purpose, self.arguments, self.outputs, self.labels, nodes)
         yield [graph.op[node] for node in nodes]
@@ -97,7 +98,7 @@ class Program:
 
     @cached_property
     def manifest(self) -> str:
-        """What the runtime has to know of the kernels, in JSON."""
+        """Manifest of the kernels for the runtime, in JSON."""
         kernels = {
             k.name: {
                 "arguments": [a.name for a in k.arguments],

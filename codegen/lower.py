@@ -120,9 +120,9 @@ def _unsupported(e: sp.Basic) -> UnsupportedExpression:
 
 
 def _formula(e: sp.Basic) -> sp.Basic | None:
-    """What a function without a converter is short for, as the curves of muscles in
-    `sympy.physics.biomechanics` are, binomials, functions of cases and of logic; None for others,
-    and for impulses."""
+    """Definition of a function without a converter by others, as of the curves of muscles in
+    `sympy.physics.biomechanics`, binomials, functions of cases and of logic; None for others, and
+    for impulses."""
     if type(e) in _CONVERTERS or not isinstance(e, (sp.Function, BooleanFunction)):
         return None
     ways: list[Callable[[], sp.Basic]] = [lambda: e.doit(deep=False)]
@@ -205,7 +205,8 @@ def _reciprocal(g: Graph, x: int, name: str) -> int:
     return g.select(g.binary("lt", size, g.one), near, far)
 
 
-#: Of the series of sin(x)/x for |x| < 1, where it and its first derivatives lose no digit.
+#: Number of terms of the series of sin(x)/x for |x| < 1, with which it and its first derivatives
+#: lose no digit.
 _SINC_TERMS = 12
 
 

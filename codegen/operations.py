@@ -21,8 +21,12 @@ from sympy.codegen import cfunctions
 from kinesym.codegen import partials, values
 from kinesym.codegen.partials import Rule
 
-#: Precedence of C operators.
-SUM, PRODUCT, ATOM = 1, 2, 3
+#: Precedence of a C expression that is a sum.
+SUM = 1
+#: Precedence of a C expression that is a product.
+PRODUCT = 2
+#: Precedence of a C expression that needs no parentheses.
+ATOM = 3
 
 #: Sizes of values. SMALL: about as small as the smaller of the operands may be; ORDINARY: never
 #: tiny; TINY: maybe tiny while operands are of ordinary size.
@@ -130,7 +134,7 @@ def _comparison(name: str, holds: Callable[[Any, Any], Any], sign: str, of: type
 
 # -- rows -----------------------------------------------------------------------------------------
 
-#: What C has operators for, and choices.
+#: Operations that C has operators for, and choices.
 _ARITHMETIC = (
     Operation(
         "neg",
@@ -310,8 +314,8 @@ _OF_ONE = (
     _one("loggamma", values.log_gamma, lambda g, y, a: (partials.digamma(g, a[0]),)),
 )
 
-#: All, by name.
+#: Table of all operations, by name.
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in (*_ARITHMETIC, *_OF_TWO, *_OF_ONE)}
 
-#: Those of one operand, functions of a number.
+#: Operations of one operand, functions of a number.
 FUNCTIONS = frozenset(row.name for row in _OF_ONE)

@@ -1,4 +1,4 @@
-"""In which order the nodes of a kernel are computed, before it is cut into pieces.
+"""Order in which the nodes of a kernel are computed, before it is cut into pieces.
 
 What depends on uniform arguments alone is computed once per call. The rest is ordered depth first
 from the outputs, so that a value is made shortly before its use.
@@ -20,8 +20,8 @@ class Run(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What is hoisted out of the loop over points, the runs that compute that, and those of the
-    outputs."""
+    """Order of computation: stores that are hoisted out of the loop over points, the runs that
+    compute them, and the runs of the outputs."""
 
     hoisted: list[int]
     uniform: list[Run]
@@ -65,7 +65,7 @@ def _grouped(outputs: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _runs(graph: Graph, stores: Sequence[tuple[int, int]], given: Collection[int]) -> list[Run]:
-    """Of stores one after the other; `given` nodes need no computation."""
+    """Runs of stores one after the other; `given` nodes need no computation."""
     done = set(given)
     return [Run(store, list(depth_first(graph, store[1], done))) for store in stores]
 

@@ -13,7 +13,7 @@ from kinesym.symbolic.hybrid.contacts import Contact, forces_of, holds_of, with_
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
-#: What rows begin with that hold closed contacts.
+#: Prefix of the names of rows that hold closed contacts.
 HOLD = "hold by "
 
 
@@ -57,8 +57,8 @@ def contact_rows(s: Points, at: At) -> dict[str, int]:
 
 
 def held_contacts(problem: Problem) -> list[tuple[int, sp.Basic, bool]]:
-    """Of each contact that inputs keep where it is, the row, the input, and whether it acts on the
-    rate of what the row is about; see `kinesym.symbolic.hybrid.contacts.holds_of`."""
+    """Holds of contacts by inputs: the row of the contact, the input, and whether it acts on the
+    rate of that row's quantity; see `kinesym.symbolic.hybrid.contacts.holds_of`."""
     count, along = len(problem.contacts), with_friction(problem.contacts)
     found = list[tuple[int, sp.Basic, bool]]()
     for number, contact in enumerate(problem.contacts):
@@ -90,8 +90,8 @@ def pushed_rates(s: Points, at: At, rates: Sequence[int], sign: float) -> list[i
 
 
 def holding_rows(s: Points, begin: At, end: At) -> dict[str, int]:
-    """Closed contacts are at the end of an interval where they were at its begin, at rest; what
-    keeps those that are open is zero."""
+    """Residuals that hold closed contacts from begin to end of an interval, at rest; those of open
+    contacts demand zero holding inputs."""
     g, held = s.graph, held_contacts(s.problem)
     if not held:
         return {}
@@ -108,8 +108,9 @@ def holding_rows(s: Points, begin: At, end: At) -> dict[str, int]:
 
 
 def link_family(problem: Problem, name: str) -> Family:
-    """From the end of a trial (0) to the start of the next (1): the states continue, through
-    impacts where there are contacts; further conditions. Every trial has a time t of its own."""
+    """Family of links from the end of a trial (0) to the start of the next (1): the states
+    continue, through impacts where there are contacts; further conditions. A trial has a time t of
+    its own."""
     s = Ends(problem, last=0)
     g = s.graph
     rows: dict[str, int] = {}

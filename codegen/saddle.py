@@ -1,4 +1,4 @@
-"""Which rows of a saddle point, of accelerations and reactions, belong to which columns.
+"""Pairing of rows and columns of a saddle point of accelerations and reactions, for its pivots.
 
 With M x + P y = b and G x = c, where G and P^T have entries in the same places, the pattern is
 symmetric if rows of M are those of x and rows of G those of y. If M is definite and P = G^T D with

@@ -1,4 +1,4 @@
-"""Where the order of a kernel is cut into pieces.
+"""Schedule of a kernel: the places where its order is cut into pieces.
 
 Pieces have a bounded length: compilers need more than linear time in the length of a function.
 Values that live across a cut travel through a scratch array, except those that are cheaper to
@@ -22,9 +22,10 @@ from kinesym.codegen.order import Run, depth_first
 #: long in two pieces as in one.
 PIECE = 1000
 
-#: Operations per output up to which memory is what takes time, and the outputs of a piece then: a
-#: compiler keeps the addresses of few rows in registers.
-THIN, ROWS = 4, 4
+#: Operations per output up to which memory is what takes time.
+THIN = 4
+#: Outputs of a piece then: a compiler keeps the addresses of few rows in registers.
+ROWS = 4
 
 _CHEAP = frozenset(("add", "sub", "mul", "neg"))
 
@@ -115,7 +116,7 @@ def _chunks(
 
 
 def _most_stores(graph: Graph, runs: Sequence[Run], given: frozenset[int]) -> int:
-    """How many stores a piece has at most: few where each takes few operations of its own."""
+    """Limit of the number of stores of a piece: few where each takes few operations of its own."""
     total = sum(len(run.nodes) for run in runs)
     if total <= THIN * len(runs):
         alone = (depth_first(graph, run.store[1], set(given)) for run in runs)
@@ -210,7 +211,7 @@ def sines_and_cosines(graph: Graph, piece: Piece) -> dict[int, tuple[int, int]]:
 
 
 def use_counts(graph: Graph, piece: Piece) -> Counter[int]:
-    """How often the nodes are used in this piece."""
+    """Number of uses of the nodes in this piece."""
     uses = Counter(a for node in piece.nodes for a in graph.args[node])
     uses.update(node for _, node in piece.stores)
     return uses

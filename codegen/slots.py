@@ -1,4 +1,5 @@
-"""Slots of intervals for samples at times of their own: what they hold, and signals they need."""
+"""Slots of intervals for samples at times of their own: their contents, and signals that they
+need."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from kinesym.symbolic.schemes import CollocationScheme
 
 
 def signal_places(scheme: CollocationScheme) -> Sequence[float]:
-    """Where in an interval signals are needed, besides nodes that are stages."""
+    """Places in an interval where signals are needed, besides nodes that are stages."""
     return scheme.inner if scheme.explicit_start else scheme.nodes
 
 
 def slot_arguments(problem: Problem) -> list[list[tuple[str, list[str]]]]:
-    """Of each channel the arguments of its slots, each a name and what it holds: shares, samples,
+    """Arguments of the slots of each channel, with their names and contents: shares, samples,
     weights, signals, each of which has a number per slot, and by how much shares fall with a delay
     that is unknown."""
     found = []
@@ -45,7 +46,7 @@ def moved_signals(problem: Problem) -> bool:
 
 
 def needed_atoms(problem: Problem, expression: sp.Expr) -> set[sp.Basic] | None:
-    """What an expression depends on; None for everything, as x' may."""
+    """Atoms that an expression depends on; None for everything, as x' may."""
     if problem.moves(expression):
         return None
     return atoms_of(*problem.model.through([expression]))

@@ -23,7 +23,7 @@ from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, CollocationScheme
 
 
 def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Program:
-    """What a simulation needs: explicit derivatives, or the equations that an implicit `scheme`
+    """Program of a simulation: explicit derivatives, or the equations that an implicit `scheme`
     solves.
 
     varying : whether parameters differ between the members of an ensemble.
@@ -58,12 +58,13 @@ def _tableaus(scheme: CollocationScheme | None, adaptive: bool) -> dict[str, dic
 
 
 def _index(model: Model, scheme: CollocationScheme | None) -> int:
-    """That of the equations, which explicit methods need not know."""
+    """Differentiation index of the equations; 0 for explicit methods, which need not know it."""
     return 0 if scheme is None else model.index.value or 0
 
 
 def adaptive_tableau(scheme: CollocationScheme) -> dict[str, object]:
-    """The numbers of an implicit scheme with those of the estimate by which steps are chosen."""
+    """Tableau of an implicit scheme with the weights of the error estimate by which steps are
+    chosen."""
     return {**scheme.tableau, "error": list(scheme.first_rates)}
 
 
@@ -88,7 +89,8 @@ def _description(
 
 
 def explicit_description(model: Model, **more: object) -> dict[str, object]:
-    """The same for explicit methods, without derivatives; more : what is said otherwise."""
+    """Description of a model for explicit methods without derivatives; more : entries that replace
+    its own."""
     return _description(model, _tableaus(None, adaptive=False), Sparse(), **more)
 
 
@@ -134,7 +136,7 @@ def shooting_kernels(
 
 
 def differentiated(problem: Problem, scheme: CollocationScheme | None) -> Program:
-    """What a simulation of a model with delays needs, with derivatives; see `shooting_kernels`."""
+    """Program of a simulation of a model with delays, with derivatives; see `shooting_kernels`."""
     model = problem.model
     kernels, about = shooting_kernels(problem, scheme)
     kernels += _outputs(model, model_symbols(model, tables=problem.tables))
@@ -189,7 +191,7 @@ def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
 
 
 def _delays(model: Model, s: ModelSymbols) -> list[Kernel]:
-    """How late delayed inputs are [s]."""
+    """Kernel of the delays of inputs [s]; none without delays."""
     if not model.delays:
         return []
     labels = tuple(delay.name for delay in model.delays)

@@ -1,5 +1,5 @@
-"""Intervals of trajectories that follow by steps of time, as in shooting: no defects, only what of
-the objective belongs there."""
+"""Intervals of trajectories from time stepping, as in shooting: no defects, only their part of the
+objective."""
 
 from __future__ import annotations
 

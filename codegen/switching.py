@@ -48,7 +48,7 @@ class _Point:
         return self.graph.substitute(nodes, dict(zip(self.xdot, self.rates, strict=True)))
 
     def contacts(self) -> ContactDynamics:
-        """How its contacts touch the ground."""
+        """Dynamics of the model's contacts with the ground."""
         s = self.symbols
         return contact_dynamics(
             s.lower, self.hybrid.contacts, s.nodes(s.x), self.rates, self.forces
@@ -101,7 +101,7 @@ def hybrid_program(hybrid: Hybrid) -> Program:
 
 
 def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
-    """What events set to what, in order."""
+    """Changes by events, in order: names of their targets, and new values."""
     return [
         (name_of(target), e)
         for event in hybrid.events

@@ -90,7 +90,8 @@ def _outputs(
     parameters: Sequence[int],
     width: int,
 ) -> list[int]:
-    """Each measured channel, followed by its derivatives; nodes : of x', X' and of x, X."""
+    """Outputs: each measured channel, followed by its derivatives; nodes : of x', X' and of x,
+    X."""
     g, n = s.graph, len(problem.model.states)
     values = [s.lower(e) for e in problem.sampled(between=False).values()]
     (xdot, x), count = nodes, len(values)

@@ -1,4 +1,5 @@
-"""Measurements at times of their own, compared with what a scheme has within its intervals.
+"""Measurements at times of their own, compared with interpolated values within the intervals of a
+scheme.
 
 An interval has slots for the samples of a channel. Of each slot the share of the interval that has
 passed, the sample, its weight, zero in an empty slot, and known signals are data. The states there
@@ -106,8 +107,8 @@ class _Slot:
         return found
 
     def _bend(self, rates: Sequence[int]) -> int:
-        """What the rates at the knots add to the polynomial through these: the collocation
-        polynomial has one degree more."""
+        """Contribution of the rates at the knots to the collocation polynomial, which has one
+        degree more than the polynomial through the values at the knots."""
         g, knots = self.s.graph, self.s.scheme.knots
         factors = [g.sub(self.share, g.const(c)) for c in knots]
         weights = [1.0 / (len(knots) * np.prod([c - o for o in knots if o != c])) for c in knots]
@@ -135,8 +136,8 @@ class _Slot:
         return found
 
     def _rows_of_inputs(self) -> dict[sp.Basic, dict[float, int]]:
-        """What each has in the interval, by place: at the stages, and at both nodes if it is late,
-        or at the left node if it is held, at both if it is linear, else at the knots."""
+        """Values of each input in the interval, by place: at the stages, and at both nodes if it is
+        late, or at the left node if it is held, at both if it is linear, else at the knots."""
         s, problem, scheme = self.s, self.s.problem, self.s.scheme
         stages = dict(zip(scheme.nodes, map(s.nodes, s.stages), strict=False))
         found = {x: {c: row[k] for c, row in stages.items()} for k, x in enumerate(problem.staged)}

@@ -1,4 +1,4 @@
-"""What is known of a value without its numbers: may it be tiny, negative, not finite?"""
+"""Traits of a value that follow without its numbers: may it be tiny, negative, not finite?"""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Trait(NamedTuple):
-    """Of one node. degree : how many powers of symbols its value is small with; infinite if it may
-    be tiny while its symbols are of ordinary size. nonnegative, total : whether it is never
+    """Traits of one node. degree : how many powers of symbols its value is small with; infinite if
+    it may be tiny while its symbols are of ordinary size. nonnegative, total : whether it is never
     negative, and finite wherever symbols are, but for overflow."""
 
     degree: float
@@ -28,7 +28,7 @@ class Trait(NamedTuple):
 
 
 class Traits:
-    """Of the nodes of a graph, found when they are asked for."""
+    """Traits of the nodes of a graph, computed on demand."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

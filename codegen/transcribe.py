@@ -43,7 +43,8 @@ CURVATURES = ("exact", "gauss-newton")
 
 
 def transcribe(problem: Problem, curvature: str = "exact") -> Program:
-    """All kernels of the nonlinear program of `problem`, and the description of its structure.
+    """Program of the nonlinear program of `problem`: its kernels, and the description of its
+    structure.
 
     curvature : what the Hessian is, one of `CURVATURES`.
     """
@@ -118,7 +119,8 @@ def _description(problem: Problem) -> dict[str, object]:
 
 
 def _special(problem: Problem) -> dict[str, object]:
-    """What is special about unknown parameters and measurements, if there is something."""
+    """Description of unknown parameters and measurements that need more than names: times, owners,
+    logarithmic scales, priors; only entries that are not empty."""
     timed = [
         {"name": name, "slots": problem.slots[name], "signals": signals_of_slots(problem, name)}
         | ({"delay": name_of(problem.delays[name])} if name in problem.delays else {})

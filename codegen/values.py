@@ -27,7 +27,7 @@ def _continued(value: Callable[..., Any], *slopes: Callable[..., Any]) -> Callab
 
 
 def _constant_order(value: Callable[..., Any], slope: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a whole number and x, likewise."""
+    """Function of a whole number and x, extended to complex x, see `_continued`."""
     whole = _continued(value, lambda y, n, x: 0.0 * x, slope)
     return lambda n, x: whole(np.real(n), x)
 
@@ -81,7 +81,7 @@ def gamma_of_constant(x: float) -> float:
 
 
 def log_gamma(x: Any) -> Any:
-    """Its logarithm, of what is not negative."""
+    """Logarithm of the gamma function, of arguments that are not negative; NaN for others."""
     return np.where(np.real(x) < 0.0, np.nan, special.loggamma(x))
 
 

@@ -63,7 +63,7 @@ def segment(name: str, mass: float, stature: float, sex: str = "M") -> SegmentPa
 
 
 def person(mass: float, stature: float) -> tuple[float, float]:
-    """Mass [kg] and stature [m] of a person; raises `ValueError` for what nobody has."""
+    """Mass [kg] and stature [m] of a person; raises `ValueError` for values that nobody has."""
     mass, stature = finite(mass, "mass"), finite(stature, "stature")
     if not (mass > 0.0 and stature > 0.0):
         raise ValueError(f"mass and stature must be positive, got {mass} kg and {stature} m")

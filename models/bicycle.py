@@ -6,9 +6,16 @@ from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Free, Revolute
 from kinesym.symbolic.multibody.tree import Tree
 
-#: Wheel base, trail [m], tilt of the steer axis [rad], radii of the wheels [m].
-_WHEEL_BASE, _TRAIL, _TILT = 1.02, 0.08, pi / 10
-_REAR, _FRONT = 0.3, 0.35
+#: Wheel base [m].
+_WHEEL_BASE = 1.02
+#: Trail [m].
+_TRAIL = 0.08
+#: Tilt of the steer axis [rad].
+_TILT = pi / 10
+#: Radius of the rear wheel [m].
+_REAR = 0.3
+#: Radius of the front wheel [m].
+_FRONT = 0.35
 
 
 def whipple_bicycle(crown: float = 0.0) -> Tree:

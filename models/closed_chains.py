@@ -93,7 +93,8 @@ def four_bar() -> Model:
 
 
 def _spring(c: tuple[float, ...], tree: Tree) -> list[Load]:
-    """Of the squeezer, from its third body to the place c, and the torque that drives the first."""
+    """Loads on the squeezer: its spring, from the third body to the place c, and the torque that
+    drives the first."""
     hook = (2e-2, -18e-3, 0)
     reach = [there - here for there, here in zip(c, tree.place("k3", hook), strict=True)]
     length = sp.sqrt(reach[0] ** 2 + reach[1] ** 2)

@@ -19,7 +19,8 @@ def turning(tree: Tree) -> list[str]:
 
 
 def inverse_dynamics(tree: Tree) -> Model:
-    """What a motion needs, as outputs, all in world axes.
+    """Inverse dynamics: a model whose outputs are forces and moments that a motion needs, in world
+    axes.
 
     `total_force_x`, ... [N] and `total_moment_x`, ... [N m] about the origin: external forces
     without gravity. For each segment `shank_force_x`, ... and, about its joint,
@@ -71,7 +72,7 @@ def forward_dynamics(tree: Tree) -> Model:
 
 
 def _effort(q: sp.Expr, rate: sp.Expr) -> sp.Expr:
-    """What the actuator of a coordinate does."""
+    """Force of the actuator of a coordinate: proportional to the error of its angle and rate."""
     name = name_of(q)
     reference, change = (sp.Function(f"{name}_{kind}")(t) for kind in ("ref", "rate"))
     return sp.Symbol(f"Kp_{name}") * (reference - q + sp.Symbol("Td") * (change - rate))

@@ -36,7 +36,7 @@ class Group:
 
     @property
     def proximal(self) -> str:
-        """Its name in the plane."""
+        """Name of the proximal joint in the plane."""
         return TOGETHER.get(self.about[0], self.about[0])
 
 

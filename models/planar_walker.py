@@ -21,9 +21,13 @@ SIDES = ("R", "L")
 
 # -- the body and its muscles ---------------------------------------------------------------------
 
-#: Geometry of the foot over stature: the heel behind the ankle, length, ankle above the sole. The
-#: first two as in the body of 36 degrees of freedom of HuMAnS, the last by Winter (2005).
-HEEL, FOOT, ANKLE = 0.0248, 0.1482, 0.039
+#: Distance of the heel behind the ankle over stature, as in the body of 36 degrees of freedom of
+#: HuMAnS.
+HEEL = 0.0248
+#: Length of the foot over stature, as there.
+FOOT = 0.1482
+#: Height of the ankle above the sole over stature, by Winter (2005).
+ANKLE = 0.039
 
 
 @dataclass(frozen=True)
@@ -47,15 +51,17 @@ MUSCLES: Mapping[str, LegMuscle] = {
     "tibialis": LegMuscle(1500.0, {"ankle": -0.04}),
     "triceps": LegMuscle(5000.0, {"ankle": 0.05}),
 }
-#: Stiffness of the contractile element and of the tendon over F0 [1/m], length of the former [m].
-#: The first and last are in proportion to those of a quadriceps of 1200 N, 3e4 N/m and 0.1 m; at F0
-#: the tendon is 2.5 cm longer.
-CONTRACTILE, TENDON, LENGTH = 25.0, 40.0, 0.1
+#: Stiffness of the contractile element over F0 [1/m], as of a quadriceps of 1200 N and 3e4 N/m.
+CONTRACTILE = 25.0
+#: Stiffness of the tendon over F0 [1/m]: at F0 it is 2.5 cm longer.
+TENDON = 40.0
+#: Length of the contractile element [m], as of that quadriceps.
+LENGTH = 0.1
 
 
 @dataclass(frozen=True)
 class PassiveJoint:
-    """What resists in a joint: a damper [N m s/rad], and soft stops at two angles [rad]."""
+    """Passive torque of a joint: a damper [N m s/rad], and soft stops at two angles [rad]."""
 
     damping: float
     lowest: float
@@ -72,8 +78,10 @@ JOINTS: Mapping[str, PassiveJoint] = {
 BEYOND = {"hip": "thigh", "knee": "shank", "ankle": "foot"}
 #: Height of the centre of the trunk over stature below which the walker has fallen.
 FALLEN = 0.55
-#: A stop gives this torque at its angle [N m], and e times as much per angle beyond [rad].
-STOP, SOFT = 4.0, 0.06
+#: Torque of a stop at its angle [N m].
+STOP = 4.0
+#: Angle beyond a stop over which its torque grows by the factor e [rad].
+SOFT = 0.06
 
 
 def planar_walker(
@@ -130,12 +138,13 @@ def joint_angle(tree: Tree, side: str, joint: str) -> sp.Expr:
 
 
 def joint_speed(tree: Tree, side: str, joint: str) -> sp.Expr:
-    """Its rate [rad/s]."""
+    """Rate of a joint angle [rad/s]."""
     return _joint(tree.speeds, side, joint, "wy")
 
 
 def _joint(found: Mapping[str, sp.Expr], side: str, joint: str, kind: str) -> sp.Expr:
-    """Of the segment beyond a joint, which is relative but for the thigh."""
+    """Coordinate or speed of a joint: that of the segment beyond it, which is relative but for the
+    thigh."""
     against = found[f"HAT_{kind}"] if joint == "hip" else 0
     return found[f"{side}{BEYOND[joint]}_{kind}"] - against
 
@@ -211,10 +220,16 @@ MACHINE: Mapping[str, float] = {
     "slope": 0.06,
     "g": 9.81,
 }
-#: How much shorter a swinging leg counts [m], and how far it is ahead when it no longer does [rad].
-CLEARANCE, AHEAD = 0.1, 0.2
-#: What a leg does: it bears the walker and is behind the vertical, ahead of it, or it swings.
-EARLY, LATE, SWINGS = 0, 1, 2
+#: Length by which a swinging leg counts as shorter [m].
+CLEARANCE = 0.1
+#: Angle by which it is ahead when it no longer does [rad].
+AHEAD = 0.2
+#: Phase of a leg that bears the walker and is behind the vertical.
+EARLY = 0
+#: Phase of a leg that bears the walker and is ahead of the vertical.
+LATE = 1
+#: Phase of a leg that swings.
+SWINGS = 2
 
 
 def passive_body() -> Tree:
@@ -292,7 +307,7 @@ def passive_walker(law: str = "stick", friction_coefficient: float = 1.0) -> Hyb
 def _phases(
     side: str, phase: AppliedUndef, toe: sp.Expr, angle: sp.Expr, other: sp.Expr
 ) -> list[Event]:
-    """What a leg goes through; its toe has left the ground when it is a millimetre above."""
+    """Phases of a leg as events; its toe has left the ground when it is a millimetre above."""
     return [
         Event(f"{side} upright", angle, 1, sets={phase: LATE}, when=LATE - phase),
         Event(

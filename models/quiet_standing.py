@@ -20,7 +20,7 @@ START = {
     "h": 1.13,
     "g": 9.81,
 }
-#: By how much I may be below m h^2 for its digits: the published values are.
+#: Relative amount by which I may be below m h^2 for its digits: the published values are.
 _ROUNDED = 0.02
 
 

@@ -132,7 +132,7 @@ def psm3d(mass: float = 80.0, stature: float = 1.80, sex: str = "M") -> Model:
 
 
 def grm3d(mass: float = 80.0, stature: float = 1.80, sex: str = "M") -> Model:
-    """A rigid person fixed to a moving ship: no states, the reaction is what it is for.
+    """Rigid person fixed to a moving ship: no states, the reaction is the output.
 
     The rigid body of Bourgeois, Langlois 2015.
     """

@@ -74,7 +74,8 @@ def segments_from_tables(
 
 
 def _from_the_root(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    """Each segment after the one that it hangs on, otherwise as they are."""
+    """Segments ordered from the root: each after the one that it hangs on, otherwise as they
+    are."""
     owned = {point for row in segments for point in row.points}
     known = {row.proximal for row in segments} - owned
     left, found = list(segments), []
@@ -117,7 +118,7 @@ def _segments(
     mass: float,
     length: float,
 ) -> tuple[Segment, ...]:
-    """From the rows of two tables, in these units."""
+    """Segments from the rows of two tables, with these units of mass and length."""
     rows = list(table)
     names = [_cell(row, "segment", "") for row in rows]
     points_of: dict[str, dict[str, Position]] = {name: {} for name in names}

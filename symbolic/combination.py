@@ -13,7 +13,8 @@ from kinesym.symbolic.structure import Structure, rank, signature, structure_of,
 
 M = TypeVar("M", bound=Declared)
 
-#: So many equations are combined; the exact solution for the factors takes long with more.
+#: Number of equations that are combined at most; the exact solution for the factors takes long
+#: with more.
 _MOST = 8
 
 
@@ -62,8 +63,8 @@ def _exchanged(model: M, structure: Structure) -> M | None:
 
 
 def _dependent(structure: Structure) -> list[int]:
-    """Equations whose rows in the Jacobian of what is highest depend on one another, none of which
-    can be left out."""
+    """Equations with linearly dependent rows in the Jacobian by the highest derivatives, none of
+    which can be left out."""
     assert structure.jacobian is not None
     rows = list(range(len(structure.states)))
     for i in list(rows):

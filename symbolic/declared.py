@@ -21,7 +21,7 @@ from kinesym.symbolic.names import by_name, name_of, suggest, t
 #: Names that results use for themselves.
 _RESERVED = frozenset(("time", "duration"))
 
-#: What to write instead of a relation.
+#: Remedy for a relation among equations.
 _RELATION = "write 5 - x for x < 5"
 
 
@@ -97,7 +97,7 @@ class Declared:
         put("inputs", (*self.given, *(delay.symbol for delay in self.delays)))
 
     def reduction(self, program: Sequence[tuple[sp.Basic, sp.Expr]] | None = None) -> Reduction:
-        """What reduces delays in expressions to those of states and inputs, which it collects.
+        """Reduction of delays in expressions to delays of states and inputs, which it collects.
 
         program : intermediates of these expressions, those of the model if None.
         """
@@ -168,7 +168,8 @@ class Declared:
                     )
 
     def _check_expressions(self) -> None:
-        """Only declared symbols, only first derivatives of states, an equation for every state."""
+        """Check that expressions contain only declared symbols and first derivatives of states, and
+        that there is an equation for every state."""
         where, known, rates = f"model {self.name}", self.symbols, set(self.derivatives)
         self._check_order()
         labelled = {
@@ -214,7 +215,7 @@ class Declared:
 
     @property
     def symbols(self) -> set[sp.Basic]:
-        """What expressions of the model may contain, besides x'."""
+        """Symbols that expressions of the model may contain, besides x'."""
         names = {symbol for symbol, _ in self.intermediates}
         return {*self.states, *self.inputs, *self.parameters, *names, t}
 
@@ -246,7 +247,7 @@ class Declared:
 
     @property
     def expressions(self) -> tuple[sp.Expr, ...]:
-        """All of them."""
+        """Expressions of intermediates, equations, outputs and limits."""
         inner = (e for _, e in self.intermediates)
         return (*inner, *self.equations, *self.outputs.values(), *self.limits.values())
 

@@ -1,4 +1,4 @@
-"""Values of earlier times: delays in expressions, and what a sensor shows late."""
+"""Delays: values of earlier times in expressions, and outputs of sensors with latency."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def delayed(expression: Any, tau: Any, range: Any = None) -> sp.Expr:
 
 
 class DelayedValue(sp.Function):
-    """What `delayed` makes; further arguments are the ends of the range."""
+    """Delayed value, as `delayed` makes it; further arguments are the ends of the range."""
 
     nargs = (2, 4)
 
@@ -65,8 +65,8 @@ DelayedValue.__name__ = "delayed"  # as it prints
 
 
 class shown_late(sp.Function):
-    """What a sensor shows: an expression, and how many seconds before it is shown it was so: a
-    number or a parameter.
+    """Reading of a sensor with latency: an expression, and its delay in seconds, a number or a
+    parameter.
 
     An output of a model may be one, as a whole. Measurements of it are of the expression so long
     before; what results have of it at the nodes is the expression there.
@@ -76,7 +76,7 @@ class shown_late(sp.Function):
 
 
 def as_it_is(e: sp.Expr) -> sp.Expr:
-    """What an output is of, without the delay of its sensor."""
+    """Expression of an output without the delay of its sensor."""
     return e.args[0] if isinstance(e, shown_late) else e
 
 
@@ -87,7 +87,7 @@ def delays_of_sensors(outputs: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
 
 @dataclass(frozen=True)
 class Delay:
-    """An input of a model that is what a state or another input was a while ago.
+    """Input of a model that is a state or another input at an earlier time.
 
     symbol : the input, with a name such as "theta(t - tau)". signal : the state or input.
     tau : the delay [s], a number or an expression. range : its bounds, None where it is a number
@@ -101,7 +101,7 @@ class Delay:
 
     @property
     def name(self) -> str:
-        """Of the input."""
+        """Name of the input that stands for the delayed value."""
         return name_of(self.symbol)
 
     @property
@@ -111,7 +111,7 @@ class Delay:
 
     @property
     def atoms(self) -> set[sp.Basic]:
-        """What it depends on: the signal, and what is in the delay."""
+        """Atoms that the delayed value depends on: the signal, and symbols of the delay."""
         return {self.signal, *self.tau.atoms(sp.Symbol, AppliedUndef)}
 
     def changes(self, parameters: Iterable[sp.Symbol]) -> bool:
@@ -119,7 +119,7 @@ class Delay:
         return not self.tau.atoms(sp.Symbol, AppliedUndef) <= set(parameters)
 
     def exchanged(self, table: Mapping[sp.Basic, sp.Expr]) -> sp.Expr:
-        """The same of other symbols."""
+        """Delayed value with symbols of the signal and of the delay replaced."""
         return delayed(self.signal.xreplace(table), self.tau.xreplace(table), self.range)
 
 
@@ -154,7 +154,8 @@ class Reduction:
         return tuple(self._program.items())
 
     def delays(self, expressions: Iterable[sp.Expr]) -> tuple[Delay, ...]:
-        """Those that were known, and those that reduced expressions and intermediates contain."""
+        """Delays in use: those that were known, and those in reduced expressions and
+        intermediates."""
         every = (*expressions, *self._program.values()) if self._delays else ()
         used = self._known | parts_of(AppliedUndef, *every)
         return tuple(delay for symbol, delay in self._delays.items() if symbol in used)
@@ -226,7 +227,8 @@ class Reduction:
     def _twice(
         self, what: str, first: Delay, tau: sp.Expr, ends: tuple[float, float] | None
     ) -> sp.Expr:
-        """What is delayed already, by so much more."""
+        """Delay of a delayed value: the sum of both delays. Raises `ValueError` unless the first is
+        constant."""
         if self._moves(first.tau):
             raise ValueError(
                 f"{what} delays {first.name}, whose delay {first.tau} changes along the motion; "

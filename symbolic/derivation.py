@@ -21,7 +21,7 @@ from kinesym.symbolic.table import Record, tabulated
 #: Intermediates in order, each with what it stands for.
 Program = Sequence[tuple[Any, sp.Expr]]
 
-#: Of the complex step: its square is nothing beside 1, so that derivatives are exact to rounding.
+#: Complex step: its square is nothing beside 1, so that derivatives are exact to rounding.
 _STEP = 1e-40
 
 

@@ -106,7 +106,7 @@ def _solved(model: Declared, structure: Structure) -> dict[int, tuple[int, sp.Ex
 
 
 def _shifts(structure: Structure, single: set[int]) -> list[int]:
-    """By equation, how many of its derivatives, from the lowest, only bind differential states.
+    """Number of derivatives of each equation, from the lowest, that only bind differential states.
 
     On each level, rows are taken while they are independent, differential equations first: these
     determine the derivatives there, and what is left is a constraint.
@@ -127,7 +127,7 @@ def _shifts(structure: Structure, single: set[int]) -> list[int]:
 
 
 def _numbers(structure: Structure) -> Matrix:
-    """The Jacobian of what is highest; random numbers where it could not be evaluated."""
+    """Jacobian by the highest derivatives; random numbers where it could not be evaluated."""
     if structure.jacobian is not None:
         return structure.jacobian
     c, d = structure.equations, structure.states
@@ -153,7 +153,7 @@ def independent(matrix: Matrix) -> list[int]:
 
 
 def unknowns(model: Declared, form: Differentiated) -> list[sp.Basic]:
-    """What the kept equations determine: x' and higher derivatives, and algebraic states."""
+    """Unknowns of the kept equations: x' and higher derivatives, and algebraic states."""
     moving = structure_of(model).states
     pairs = list(zip(model.states, moving, strict=True))
     return [

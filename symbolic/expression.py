@@ -17,7 +17,7 @@ _NO_NUMBER = frozenset((sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I))
 #: Powers beyond are 0, 1 or infinite in double precision; exact ones would take all memory.
 _LARGEST_EXPONENT = 10**6
 
-#: What has no value at one time, and what to write instead.
+#: Expressions without a value at one time, and what to write instead.
 _UNEVALUATED = {
     sp.Integral: "make it a state whose rate is the integrand",
     sp.Sum: "write its terms, or use .doit()",
@@ -33,7 +33,7 @@ def _ramp(x: sp.Expr, begin: sp.Expr, power: sp.Expr) -> sp.Expr:
     return sp.Piecewise(((x - begin) ** power, x >= begin), (0, True))
 
 
-#: What these are of real arguments.
+#: Functions of complex numbers, as they are for real arguments.
 _OF_REAL: dict[type, Any] = {
     sp.re: lambda x: x,
     sp.im: lambda x: sp.S.Zero,
@@ -95,8 +95,8 @@ def real_number(value: Any, what: str) -> float:
 
 
 def parts(e: sp.Basic, seen: set[sp.Basic] | None = None) -> Iterator[sp.Basic]:
-    """Every subexpression once, with `e`, but those that are `seen`; numbers as often as they
-    occur, as SymPy takes long to find the hash of one."""
+    """Subexpressions with `e` itself, each once, without those that are `seen`; numbers as often as
+    they occur, as SymPy takes long to find the hash of one."""
     seen = set() if seen is None else seen
     stack = [e]
     while stack:

@@ -17,7 +17,7 @@ from kinesym.base.checks import check_identifier, listed, shown, suggest
 from kinesym.symbolic.expression import Evaluated, parts, parts_of, real_expression
 from kinesym.symbolic.table import NumericFunction, tabulated
 
-#: What C text may call: functions of numbers of math.h.
+#: Functions that C text may call: those of numbers of math.h.
 _OF_C = frozenset(
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 "
     "fabs fdim floor fma fmax fmin fmod hypot isfinite isinf isnan j0 j1 jn lgamma log log10 log1p "
@@ -37,7 +37,8 @@ _RESERVED = (
         "static struct switch typedef union void volatile".split()
     )
 )
-#: What has no place in a function, as nothing looks for its jumps, numbers or past there.
+#: Expressions that are refused in a function, as nothing looks for their jumps, numbers or past
+#: there.
 _REFUSED = {
     tabulated: "a table",
     sp.Piecewise: "a jump",
@@ -382,7 +383,8 @@ def _derivatives(
 
 
 def _check_values(made: Definition, what: str) -> None:
-    """Derivatives are those of the value, as far as differences tell at a few places."""
+    """Check derivatives of a function of a user against differences of its values at a few
+    places."""
     count = len(made.arguments)
     points = [np.array([*_TRIED[k:], *_TRIED[:k]]) * (1.0 + 0.1 * k) for k in range(count)]
     try:

@@ -26,19 +26,21 @@ from kinesym.symbolic.structure import (
     unmatched,
 )
 
-#: Of a model whose structure says nothing: so many derivatives are tried.
+#: Number of derivatives that are tried for a model whose structure does not tell the index.
 _MOST = 5
 
-#: So many rows of the array of derivatives are formed, about.
+#: Rows of the array of derivatives that are formed, about, at most.
 _LARGEST = 500
 
-#: So many hidden constraints are shown, and states that follow from others.
-_SHOWN, _SHOWN_STATES = 4, 12
+#: Number of hidden constraints that are shown.
+_SHOWN = 4
+#: Number of states that follow from others that are shown.
+_SHOWN_STATES = 12
 
 
 @dataclass(frozen=True)
 class Index:
-    """What kind of a differential-algebraic system a model is.
+    """Differentiation index of a model as a differential-algebraic system, and its consequences.
 
     value : the differentiation index: 0 where the equations determine x', 1 where they determine x'
         and the algebraic states, more where the derivatives of some are needed to do so. None where
@@ -99,7 +101,8 @@ def index_of(model: Declared) -> Index:
 
 
 def _regular(model: Declared, reason: str) -> Index:
-    """The index of a model of regular structure, and what follows from it."""
+    """Index of a model of regular structure, with algebraic states, constraints and free initial
+    values."""
     structure, form = structure_of(model), differentiated(model)
     value = structure.index
     if value > 1 and not structure.sharp:

@@ -24,12 +24,12 @@ KINDS = {
     "linear": 2,
     "step": 2,
 }
-#: Those whose coefficients are sums of values.
+#: Kinds of interpolation whose coefficients are linear in the values.
 SUMS = ("cubic", "simm", "natural", "quintic", "linear", "step")
 
 #: Rules below the first point and above the last.
 OUTSIDE = ("linear", "constant", "quadratic", "continue", "nan")
-#: How many coefficients are kept there.
+#: Number of coefficients that are kept outside the points.
 _KEPT = {"constant": 1, "linear": 2, "quadratic": 3}
 
 
@@ -104,7 +104,8 @@ def _quintic(points: Array, values: Array, axis: int = 0) -> scipy.interpolate.B
 
 
 def hermite(points: Array, values: Array, tangents: Array, outside: str) -> Array:
-    """The same of cubics with these slopes."""
+    """Coefficients (n + 1, 4, ...) of the cubic Hermite interpolant with these slopes at the
+    points, with the cells before and after."""
     h = _steps(points, values)
     rises = np.diff(values, axis=0) / h
     begin, end = tangents[:-1], tangents[1:]
@@ -116,7 +117,8 @@ def hermite(points: Array, values: Array, tangents: Array, outside: str) -> Arra
 
 
 def _with_ends(inner: Array, last: Array, outside: str) -> Array:
-    """All cells; last : coefficients of the last polynomial about the last point."""
+    """Coefficients of all cells, with those before and after the points; last : coefficients of the
+    last polynomial about the last point."""
     ends = np.array([inner[0], last])
     if outside == "nan":
         ends[:] = np.nan

@@ -28,7 +28,7 @@ _HALF = sp.Rational(1, 2)
 
 @dataclass(frozen=True)
 class Switch:
-    """What is constant between two jumps of an expression.
+    """Switch: a value that is constant between two jumps of an expression.
 
     symbol : stands for it, a function of time. guard : the switching function s. points : the
     values of s at which it changes: it is the sign of s, -1, 0 or 1, if that is (0,); the largest
@@ -50,7 +50,7 @@ class Switch:
 
     @property
     def zero(self) -> str:
-        """Where the guard changes it, in words."""
+        """Description of the place where the guard changes the switch, such as "x = 0"."""
         text = written(self.plain, _SHOWN)
         if self.of_sign:
             return f"{text} = 0"
@@ -58,7 +58,7 @@ class Switch:
 
     @property
     def said(self) -> str:
-        """Where it jumps, in words."""
+        """Description of where the expression jumps."""
         return f"{self.where} jumps with {written(self.part, _SHOWN)}"
 
     @property
@@ -67,7 +67,7 @@ class Switch:
         return self.points == (0.0,)
 
     def value(self, s: Array) -> Array:
-        """It where the guard is s."""
+        """Value of the switch where the guard is s."""
         if self.of_sign:
             return np.asarray(np.sign(s))
         if not self.points:
@@ -214,9 +214,10 @@ class Switched:
     def jumps(
         self, switch: Switch, begin: Mapping[sp.Basic, Array], end: Mapping[sp.Basic, Array]
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """Where on straight lines from points (N,) to others a switch changes, as shares, NaN where
-        it does not, as from points at which its guard is zero; and whether some equation jumps
-        there, by more than rounding of its terms, as they are without rates."""
+        """Places of changes of a switch on straight lines from points (N,) to others, as shares of
+        the lines, NaN where it does not change, as from points at which its guard is zero; and
+        whether some equation jumps there, by more than rounding of its terms, as they are without
+        rates."""
         symbol = switch.symbol
         sides = [self.at(point, [symbol])[symbol] for point in (begin, end)]
         a, b = np.zeros_like(sides[0] + sides[1]), np.ones_like(sides[0] + sides[1])
@@ -253,7 +254,7 @@ class Unevaluated(ValueError):
 def _called(
     function: NumericFunction, symbols: Sequence[sp.Basic], known: Mapping[Any, Any]
 ) -> Any:
-    """A function of what is known; raises `Unevaluated`."""
+    """Value of a function at known arguments; raises `Unevaluated`."""
     try:
         return function(*(known[symbol] for symbol in symbols))
     except (NameError, TypeError, AttributeError, ArithmeticError, KeyError) as error:
@@ -261,7 +262,7 @@ def _called(
 
 
 def _function(e: sp.Expr) -> tuple[list[sp.Basic], NumericFunction]:
-    """What an expression is of, and it as a function of that."""
+    """Atoms of an expression, sorted, and the expression as a numeric function of them."""
     symbols = sorted(atoms_of(e), key=str)
     return symbols, NumericFunction(symbols, e)
 
@@ -309,8 +310,8 @@ class OfMotion:
 
 @lru_cache(maxsize=32)
 def jumping(found: Switched) -> tuple[Switch, ...]:
-    """Those switches at which an equation jumps, as seen on random lines, or of which that cannot
-    be seen; what is left bends."""
+    """Switches at which an equation jumps on random lines, and those for which that cannot be
+    evaluated; at the others equations have a kink."""
     model, random, lines = found.model, np.random.default_rng(0), _LINES
     own = {switch.symbol for switch in found.switches}
 

@@ -8,13 +8,15 @@ import sympy as sp
 
 from kinesym.base.checks import check_choice, positive
 
-#: By name the usual tuning. Huber's and the smooth one keep 95 % of the efficiency of least squares
+#: Usual tuning by name. Huber's and the smooth one keep 95 % of the efficiency of least squares
 #: for normal errors; Student's is the number of degrees of freedom of Lange, Little, Taylor (1989),
 #: Journal of the American Statistical Association 84.
 TUNINGS = {"huber": 1.345, "pseudo-huber": 1.287, "student": 4.0}
 
-#: q up to which log(1 + q)/q is a series, and its terms.
-_SMALL, _TERMS = 0.01, 9
+#: q up to which log(1 + q)/q is a series.
+_SMALL = 0.01
+#: Number of terms of this series: the next one is below rounding.
+_TERMS = 9
 
 
 @dataclass(frozen=True)

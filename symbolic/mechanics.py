@@ -92,7 +92,8 @@ def _symmetric(dynamic: Sequence[sp.Expr], u: Sequence[sp.Expr]) -> bool:
 
 
 def _constraints_of_kane(kane: KanesMethod) -> tuple[list[sp.Expr], list[sp.Expr]]:
-    """Those of the coordinates, and those of the speeds, which hold the derivatives of the first.
+    """Constraints of the coordinates, and those of the speeds, which contain the derivatives of the
+    first.
 
     Raises `ValueError` if SymPy does not hand them out.
     """

@@ -24,7 +24,7 @@ from kinesym.symbolic.names import by_name, check_known, name_of, names_of, sugg
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
 from kinesym.symbolic.table import NumericFunction, Tables, tables_of, tabulated
 
-#: What an explicit form is the solution of, and itself.
+#: Fields that an explicit form depends on: a change of one makes it stale.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
 
 
@@ -289,8 +289,8 @@ class Model(Declared):
 
     @cached_property
     def index(self) -> Index:
-        """What kind of a differential-algebraic system this is: its differentiation index,
-        algebraic states, hidden constraints."""
+        """Differentiation index of the system of differential-algebraic equations, with its
+        algebraic states and hidden constraints."""
         return index_of(self)
 
     def reduced_index(
@@ -371,7 +371,8 @@ class Model(Declared):
         return found.solved_by(Explicit(exchanged(self.explicit.intermediates, table), rates))
 
     def _replacement(self, given: Mapping[Any, Any]) -> dict[Any, sp.Expr]:
-        """By symbol, all of which the model contains."""
+        """Replacements by symbol, all of which the model contains; raises `ValueError` for
+        others."""
         what = f"model {self.name}: the replacement"
         known = self.symbols
         every = [*self.equations, *self.outputs.values(), *(e for _, e in self.intermediates)]

@@ -112,8 +112,9 @@ def l1(expression: sp.Expr | Number) -> Objective:
 
 
 def total_variation(u: sp.Expr) -> Objective:
-    """How far an unknown input goes up and down, all added up: `0.1 * ks.total_variation(F)`, for
-    few changes. It is `ks.held` or `ks.linear` between nodes, or `ks.continuous`, or a state.
+    """Total variation of an unknown input: the sum of absolute changes, such as `0.1 *
+    ks.total_variation(F)`, for few changes. The input is `ks.held` or `ks.linear` between nodes, or
+    `ks.continuous`, or a state.
 
     The change from node to node is the difference of two unknown inputs that are not negative,
     `F_rise` and `F_fall`, and their sum the cost: exact, with no corner.

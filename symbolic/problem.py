@@ -19,7 +19,7 @@ from kinesym.symbolic.objective import Objective, at_end, at_start, integral, of
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 from kinesym.symbolic.table import Tables
 
-#: What expressions are about.
+#: Types of atoms of expressions.
 _ATOMS = (sp.Symbol, sp.Derivative, AppliedUndef)
 
 
@@ -152,19 +152,19 @@ class Problem:
 
     @cached_property
     def staged(self) -> tuple[AppliedUndef, ...]:
-        """What has values at the stages of a collocation scheme, and but for `late` nowhere else:
-        states without a rate, and unknown inputs that are neither held nor linear. At nodes of such
-        a scheme they could ring, or nothing would determine them. None where the nodes are stages,
-        as in Lobatto IIIA."""
+        """Variables with values at the stages of a collocation scheme, and nowhere else unless
+        `late`: states without a rate, and unknown inputs that are neither held nor linear. At nodes
+        of such a scheme they could ring, or nothing would determine them. Empty where the nodes are
+        stages, as in Lobatto IIIA."""
         if not isinstance(self.scheme, CollocationScheme) or self.scheme.explicit_start:
             return ()
         return (*algebraic_states(self.model), *self._free_inputs)
 
     @cached_property
     def late(self) -> tuple[AppliedUndef, ...]:
-        """What is `staged` and has values at the nodes as well: delayed inputs in what is measured,
-        so that samples are compared where they are, and delays of these that change along the
-        motion. A delay that has no value at nodes itself gives none."""
+        """Variables that are `staged` and have values at the nodes as well: delayed inputs in what
+        is measured, so that samples are compared where they are, and delays of these that change
+        along the motion. A delay that has no value at nodes itself gives none."""
         measured = atoms_of(*self.model.through(self.measurements.values()))
         known = (d for d in self.model.delays if not d.tau.atoms(*_ATOMS) & self._at_stages)
         pairs = ((d.symbol, d.course) for d in known if d.symbol in measured)
@@ -217,8 +217,8 @@ class Problem:
 
     @cached_property
     def inside(self) -> frozenset[sp.Basic]:
-        """What has no value at a node: `staged` but for `late`, x' unless nodes are stages, and
-        intermediates that depend on these."""
+        """Symbols without a value at a node: `staged` but for `late`, x' unless nodes are stages,
+        and intermediates that depend on these."""
         return self._with_rates({*self.staged} - {*self.late})
 
     @cached_property
@@ -239,13 +239,13 @@ class Problem:
         return bool(e.atoms(sp.Symbol, sp.Derivative) & moving_symbols(self.model))
 
     def sampled(self, between: bool) -> dict[str, sp.Expr]:
-        """What is measured at the nodes, or `between` them, by name."""
+        """Measured expressions at the nodes, or `between` them, by name."""
         every = ((name, e) for name, e in self.measurements.items() if name not in self.slots)
         return {name: e for name, e in every if self.on_interval(e) == between}
 
     @cached_property
     def timed(self) -> dict[str, sp.Expr]:
-        """What is measured at times of its own, by name."""
+        """Measured expressions with sample times of their own, by name."""
         return {name: e for name, e in self.measurements.items() if name in self.slots}
 
     @cached_property
@@ -277,7 +277,7 @@ class Problem:
         ]
 
     def place_within(self, number: int, place: int) -> float:
-        """As a share of the interval, where a path condition of `path_within` holds."""
+        """Place of a path condition of `path_within`, as a share of the interval."""
         assert isinstance(self.scheme, CollocationScheme)
         stages = self._within(self.path[number])
         return float((self.scheme.nodes if stages else self.scheme.inner)[place])
@@ -345,7 +345,7 @@ def depending(model: Model, on: Iterable[sp.Basic]) -> frozenset[sp.Basic]:
 def known_intermediates(
     model: Model, unknown: Iterable[sp.Basic]
 ) -> Iterator[tuple[sp.Symbol, sp.Expr]]:
-    """Intermediates that do not depend on what is `unknown`."""
+    """Intermediates that do not depend on `unknown` symbols."""
     absent = depending(model, unknown)
     return ((s, e) for s, e in model.intermediates if s not in absent)
 

@@ -35,7 +35,7 @@ class Pulse:
 
     @property
     def said(self) -> str:
-        """It in a message."""
+        """Expression of the pulse as messages show it."""
         return written(self.part, _SHOWN)
 
 
@@ -50,8 +50,8 @@ class Pulsed:
     places: NumericFunction
 
     def at(self, times: Array, parameters: Mapping[str, Array]) -> Array:
-        """How many widths some times are after the middle of each pulse, (pulses, times, members);
-        parameters : numbers, or of members, by name."""
+        """Distance of times (N,) from the middle of each pulse, in widths, (pulses, times,
+        members); parameters : numbers, or of members, by name."""
         values = [parameters[name_of(p)] for p in self.model.parameters]
         size = np.broadcast_shapes((len(times), 1), *(value.shape for value in values))
         with np.errstate(all="ignore"):
@@ -119,7 +119,7 @@ def _places(e: sp.Expr) -> Iterator[sp.Expr]:
 
 
 def _logistic(e: sp.Add) -> Iterator[sp.Expr]:
-    """Where two terms of a sum of exponentials are equal in size."""
+    """Place where two terms of a sum of exponentials are equal in size."""
     terms = [_exponential(term) for term in e.args]
     if len(terms) == 2 and None not in terms:
         (one, first), (other, second) = (term for term in terms if term is not None)

@@ -17,7 +17,7 @@ from kinesym.symbolic.index import Index
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.structure import structure_of
 
-#: How constraints are kept.
+#: Methods of stabilising constraints.
 STABILISATIONS = ("baumgarte", "gear-gupta-leimkuhler")
 
 _NO_MULTIPLIERS = (
@@ -201,7 +201,7 @@ def _of_rate(rate: sp.Derivative) -> str:
 
 
 def _name(kind: str, model: Declared, row: Constraint, suffix: str) -> str:
-    """Of what belongs to an equation: by its label, or its number."""
+    """Name for a symbol of an equation, by the equation's label or its number."""
     return f"{kind}_{model.labels.get(row.equation, row.equation)}{suffix}"
 
 

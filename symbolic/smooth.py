@@ -33,8 +33,8 @@ def smooth_min(a: Any, b: Any, width: Any) -> sp.Expr:
 
 
 def smooth_step(x: Any, width: Any) -> sp.Expr:
-    """From 0 for x < 0 to 1 for x > 0 as (1 + tanh(x / width)) / 2: 12 % at -width, 88 % at
-    width. Raises as `smooth_abs`."""
+    """Smooth step from 0 for x < 0 to 1 for x > 0, (1 + tanh(x / width)) / 2: 12 % at -width, 88 %
+    at width. Raises as `smooth_abs`."""
     found, w = real_expression(x, "x of smooth_step"), _width(width, "smooth_step")
     return (1 + sp.tanh(found / w)) / 2
 

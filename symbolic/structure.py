@@ -1,5 +1,5 @@
-"""Which states the equations of a model contain, and how often each must be differentiated, by the
-algorithm of Pantelides (1988, SIAM J. Sci. Stat. Comput. 9, 213-231)."""
+"""Structural analysis: the states in each equation, and how often each equation must be
+differentiated, by the algorithm of Pantelides (1988, SIAM J. Sci. Stat. Comput. 9, 213-231)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RANGES = ((0.5, 1.5), (-1.3, 1.3), (0.05, 0.45), (1.5, 4.0))
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """Which states, and how often differentiated, each equation contains; see `structure_of`.
+    """Structure of the equations: states with orders of derivatives in each; see `structure_of`.
 
     orders : by equation, the order (0 or 1) of the highest derivative of each state, by number.
     equations : how often each equation must be differentiated; states : the order of the highest
@@ -48,12 +48,12 @@ class Structure:
 
     @property
     def index(self) -> int:
-        """Of a regular structure, the least upper bound of the index."""
+        """Least upper bound of the index, of a regular structure."""
         return max(self.equations, default=0) + int(0 in self.states)
 
     @property
     def freedom(self) -> int:
-        """Of a regular structure, the number of initial values that can be chosen."""
+        """Number of initial values that can be chosen, of a regular structure."""
         return sum(self.states) - sum(self.equations)
 
     @property
@@ -69,7 +69,8 @@ class Structure:
 
 
 def signature(model: Declared) -> list[dict[int, int]]:
-    """By equation, the order of the highest derivative of each state in it, by number."""
+    """Signature: for each equation, the order of the highest derivative of each state in it, by
+    number."""
     number: dict[sp.Basic, tuple[int, int]] = {x: (j, 0) for j, x in enumerate(model.states)}
     number |= {rate: (j, 1) for j, rate in enumerate(model.derivatives)}
     known: dict[sp.Basic, dict[int, int]] = {}
@@ -98,8 +99,8 @@ def structure_of(model: Declared) -> Structure:
 def differentiations(
     orders: Sequence[dict[int, int]],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How often each equation must be differentiated, and the order of the highest derivative of
-    each state then, so that equations and highest derivatives can be matched (Pantelides 1988).
+    """Number of differentiations of each equation, and the order of the highest derivative of each
+    state then, so that equations and highest derivatives can be matched (Pantelides 1988).
 
     The equations must have a matching with the states at all.
     """
@@ -117,7 +118,7 @@ def differentiations(
 
 
 def unmatched(model: Declared, orders: Sequence[dict[int, int]]) -> str:
-    """Why the equations cannot be matched with the states, empty if they can: equations that
+    """Reason why the equations cannot be matched with the states, empty if they can: equations that
     contain fewer states than there are of them (Dulmage and Mendelsohn 1958)."""
     matching = _Matching(lambda i: orders[i])
     for i in range(len(orders)):
@@ -195,7 +196,7 @@ def random_jacobian(
 def _random_jacobians(
     expressions: Sequence[sp.Expr], program: Program, variables: Sequence[sp.Basic]
 ) -> Iterator[Matrix]:
-    """Those at several points."""
+    """Derivatives of expressions by variables at several random points, where they are finite."""
     expressions = [smooth_instead(e) for e in expressions]
     program = [(symbol, smooth_instead(e)) for symbol, e in program]
     atoms = atoms_of(*expressions, *(e for _, e in program)) | set(variables)
@@ -211,9 +212,9 @@ def _random_jacobians(
 def _highest_jacobian(
     model: Declared, orders: Sequence[dict[int, int]], c: Sequence[int], d: Sequence[int]
 ) -> Matrix | None:
-    """Of the differentiated equations by the highest derivatives, at a point where it has full rank
-    if there is one. By Griewank's lemma, a derivative of an equation depends on its highest
-    derivative as the equation does on its own."""
+    """Jacobian of the differentiated equations by the highest derivatives, at a point where it has
+    full rank if there is one. By Griewank's lemma, a derivative of an equation depends on its
+    highest derivative as the equation does on its own. None if it is finite at no point."""
     n = len(orders)
     rates = sorted({j for i in range(n) for j, order in orders[i].items() if order == 1})
     places = sorted({j for i in range(n) for j, k in orders[i].items() if k == 0 and d[j] == c[i]})

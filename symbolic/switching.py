@@ -1,4 +1,4 @@
-"""A model with switches: its jumps, and what bends, written by inputs that are held."""
+"""Switches: the jumps and kinks of a model, written by inputs that are held between them."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from kinesym.symbolic.table import table, tabulated
 
 #: Half of the distance between two signs.
 _HALF = sp.Rational(1, 2)
-#: Of a relation of s = left - right, by the sign m of s.
+#: Values of relations of s = left - right, by the sign m of s.
 _RELATIONS: dict[type, Callable[[sp.Expr], sp.Basic]] = {
     sp.StrictGreaterThan: lambda m: m > _HALF,
     sp.GreaterThan: lambda m: m > -_HALF,
     sp.StrictLessThan: lambda m: m < -_HALF,
     sp.LessThan: lambda m: m < _HALF,
 }
-#: What jumps, and what bends.
+#: Functions with jumps, and functions with kinks.
 _JUMPING = (sp.Piecewise, sp.Heaviside, sp.sign, sp.floor, sp.ceiling, sp.frac, sp.Mod)
 _BENDING = (sp.Abs, sp.Max, sp.Min)
 
 
 def _candidates(model: Model, bending: bool, outputs: Sequence[sp.Expr] = ()) -> set[sp.Basic]:
-    """What may jump, or bend, in equations and outputs, and the intermediates that they use."""
+    """Expressions that may jump, or have kinks, in equations and outputs and the intermediates that
+    they use."""
     kinds = (*_JUMPING, *(_BENDING if bending else ()), tabulated)
     form = model.explicit
     more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
@@ -170,7 +171,8 @@ class _Switching:
         return e if m is None else _RELATIONS[type(e)](m)
 
     def _bent(self, e: Any) -> Any:
-        """Of what bends: a product with the sign, or the larger of two."""
+        """Expression with its kinks by switches: |x| as a product with the sign, max and min by
+        cases."""
         if isinstance(e, sp.Abs):
             m = self._switch(e.args[0], (0.0,))
             return e if m is None else m * e.args[0]

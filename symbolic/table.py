@@ -75,12 +75,12 @@ class Record(sp.Atom):
 
     @property
     def degrees(self) -> tuple[int, ...]:
-        """Of the polynomials in each variable."""
+        """Degrees of the polynomials in each variable."""
         return tuple(count - 1 for count in self.coefficients.shape[len(self.axes) :])
 
     @property
     def blocks(self) -> tuple[Array, ...]:
-        """What is looked up: each axis, then the coefficients."""
+        """Arrays for the lookup: each axis, then the coefficients."""
         return (*map(searched, self.axes), self.coefficients)
 
     def __call__(self, orders: Sequence[int], *x: Any) -> Any:
@@ -127,18 +127,18 @@ class tabulated(Evaluated):
 
     @property
     def record(self) -> Record:
-        """Its numbers."""
+        """Record with the numbers of the table."""
         found: Record = self.args[0]
         return found
 
     @property
     def variables(self) -> tuple[sp.Expr, ...]:
-        """What it is a function of."""
+        """Variables of the function."""
         return self.args[1 : 1 + len(self.args) // 2]
 
     @property
     def orders(self) -> tuple[int, ...]:
-        """Of the derivative with respect to each variable."""
+        """Orders of the derivative with respect to each variable."""
         return tuple(map(int, self.args[1 + len(self.args) // 2 :]))
 
     @property
@@ -229,7 +229,7 @@ def table(
 
 @dataclass(frozen=True, eq=False)
 class _Maker:
-    """What a table has beside its values."""
+    """Maker of a table: all that it has beside its values."""
 
     variables: Sequence[sp.Expr]
     axes: Sequence[Array]
@@ -371,11 +371,11 @@ class Tables:
     functions: tuple[tabulated, ...] = ()
 
     def begin(self, block: Array) -> int:
-        """Where an array begins."""
+        """Offset of an array in the values of all tables."""
         return self.begins[_digest(block)]
 
     def with_those_of(self, expressions: Iterable[sp.Basic]) -> Tables:
-        """These and those of the tables in expressions, in their order."""
+        """Tables with those of these expressions added, in their order."""
         begins, found, seen = dict(self.begins), [self.values], set[sp.Basic]()
         functions, size = list(self.functions), len(self.values)
         for e in expressions:
@@ -400,7 +400,7 @@ def before_cells(points: Array) -> Array:
 
 
 def searched(points: Array) -> Array:
-    """What a point is found with: `before_cells`; the scale of a line from 0 at the first point to
+    """Search data of an axis: `before_cells`; the scale of a line from 0 at the first point to
     their number n at the last; the most points that there are between two whole numbers on it; and
     by whole numbers 0 ... n - 1, where the search begins: how many points come before, but so many
     that the most are left."""

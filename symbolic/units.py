@@ -112,13 +112,13 @@ class _Checked:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Of one dimension and size; radians are 1."""
+    """Whether two units have one dimension and size; radians are 1."""
     if one.dimensionality != other.dimensionality:
         return False
     return bool(abs((one / other).to_base_units().magnitude - 1.0) < 1e-9)
 
 
 def _words(unit: Any) -> str:
-    """As "kilogram * meter / second ** 2", in short."""
+    """Short text of a unit, as "kilogram * meter / second ** 2"."""
     size, name = unit.magnitude, f"{unit.units:~}" or "1"
     return name if abs(size - 1.0) < 1e-9 else f"{size:.6g} {name}"

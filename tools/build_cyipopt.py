@@ -154,7 +154,7 @@ def quiet(*command: str, env: dict[str, str] | None = None) -> bool:
 
 
 def output(*command: str) -> str:
-    """What a command prints."""
+    """Output of a command."""
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
 
 

@@ -40,7 +40,7 @@ def main(wheel: str, folder: str) -> None:
 
 
 def run(*command: str) -> str:
-    """What a command prints; raises `subprocess.CalledProcessError` if it fails."""
+    """Output of a command; raises `subprocess.CalledProcessError` if it fails."""
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 

@@ -1,4 +1,4 @@
-"""What a file says of a model: plain tables, whatever the format. SI units and radians."""
+"""Tables of a model file, whatever the format. SI units and radians."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UPRIGHT: Turn = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 @dataclass(frozen=True)
 class Constant:
-    """The same value everywhere."""
+    """Constant function."""
 
     value: float
 
@@ -32,7 +32,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """Of one coordinate; the coefficient of the highest power comes first."""
+    """Polynomial of one coordinate; the coefficient of the highest power comes first."""
 
     coefficients: tuple[float, ...]
 
@@ -147,8 +147,8 @@ class Motion:
 
 @dataclass(frozen=True)
 class JointRow:
-    """How the axes of the child move in those of the parent: translations along axes of the parent
-    frame, then rotations one after the other."""
+    """Joint, the motion of the axes of the child in those of the parent: translations along axes of
+    the parent frame, then rotations one after the other."""
 
     name: str
     parent: Frame
@@ -160,8 +160,8 @@ class JointRow:
 
 @dataclass(frozen=True)
 class Passive:
-    """What a joint does by itself along a coordinate, or about the axis of the relative rotation by
-    three coordinates, which turn about x, y, z in turn.
+    """Passive forces of a joint: spring, damper and rotor along a coordinate, or about the axis of
+    the relative rotation by three coordinates, which turn about x, y, z in turn.
 
     stiffness : of a spring, coefficients of x, x^2, ... with x from `rest`, of one coordinate only.
     damping : of v, v |v|, v^3, ... with the rate v; the first one only of three coordinates.
@@ -216,8 +216,8 @@ class Sphere:
 
 @dataclass(frozen=True)
 class HalfSpace:
-    """What a sphere may touch: all points behind a plane. point : of the plane [m]; normal : away
-    from what is behind, both in the axes of the body, None for the ground."""
+    """Half-space that a sphere may touch: all points behind a plane. point : of the plane [m];
+    normal : away from what is behind, both in the axes of the body, None for the ground."""
 
     name: str
     body: str | None
@@ -292,5 +292,5 @@ class Description:
 
     @property
     def coordinates(self) -> dict[str, CoordinateRow]:
-        """All coordinates by name."""
+        """Coordinates of all joints by name."""
         return {row.name: row for joint in self.joints for row in joint.coordinates}

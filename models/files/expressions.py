@@ -30,8 +30,8 @@ from kinesym.symbolic.table import table
 
 
 def coordinate_values(description: Description, fixed: Mapping[str, float]) -> dict[str, sp.Expr]:
-    """Every coordinate as an expression: itself, a number if it is fixed, or a function of others
-    if it is coupled."""
+    """Expressions of coordinates: itself, a number if it is fixed, or a function of others if it is
+    coupled."""
     couplers = {row.coordinate: row for row in description.couplers}
     found: dict[str, sp.Expr] = {}
 
@@ -122,7 +122,7 @@ def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:
 
 
 def exact(values: Iterable[float]) -> list[sp.Expr]:
-    """The same of several."""
+    """Numbers of SymPy for several values, see `number`."""
     return [number(value) for value in values]
 
 

@@ -17,13 +17,20 @@ from kinesym.symbolic.table import NumericFunction
 Array = NDArray[np.float64]
 Coordinates = Mapping[str, Array]
 
-#: Logarithms to base 2 of the number of poses: of one coordinate, and at most; and of the check.
-_FEW, _MANY, _CHECKED = 8, 9, 9
-#: Highest degrees by the number of coordinates, and of those with more: up to some 200 monomials.
-_HIGHEST, _OTHERS = {1: 12, 2: 12, 3: 8}, 6
-#: How much worse than the best is enough if that misses the tolerance; share of the square of a
-#: monomial below which what others leave of it is rounding.
-_ENOUGH, _LITTLE = 1.1, 1e-13
+#: Logarithm to base 2 of the number of poses of one coordinate.
+_FEW = 8
+#: Logarithm to base 2 of the number of poses at most.
+_MANY = 9
+#: Logarithm to base 2 of the number of poses of the check.
+_CHECKED = 9
+#: Highest degree by the number of coordinates: up to some 200 monomials.
+_HIGHEST = {1: 12, 2: 12, 3: 8}
+#: Highest degree of more coordinates.
+_OTHERS = 6
+#: Factor over the best error that is enough if that misses the tolerance.
+_ENOUGH = 1.1
+#: Share of the square of a monomial below which its part independent of others is rounding.
+_LITTLE = 1e-13
 #: A coordinate on which the length depends by less than this is left out [m, or 1].
 _NONE = 1e-7
 
@@ -167,7 +174,7 @@ class _Samples:
 
     @property
     def values(self) -> Array:
-        """What columns are fitted to (1 + n, N)."""
+        """Values that columns are fitted to (1 + n, N): lengths and moment arms."""
         return np.concatenate([self.lengths[None], self.arms])
 
 
@@ -217,7 +224,7 @@ def _stepwise(columns: Array, values: Array, tolerance: float) -> list[int]:
 
 
 def _error(errors: Array) -> float:
-    """The largest RMS of those of length and moment arms."""
+    """Error of a fit: the largest RMS of length and moment arms."""
     return float(np.sqrt(np.mean(errors**2, axis=1)).max())
 
 
@@ -270,8 +277,8 @@ def _slope(terms: _Terms, k: int, half: float) -> _Terms:
 
 
 def _nested(terms: _Terms, x: Sequence[sp.Expr]) -> sp.Expr:
-    """By Horner's rule: a polynomial of the last variable with coefficients that are such of those
-    before."""
+    """Horner form of a polynomial: a polynomial of the last variable, whose coefficients are Horner
+    forms in the variables before."""
     if not x:
         return sp.Float(sum(terms.values()))
     by_power: dict[int, _Terms] = {}

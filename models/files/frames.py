@@ -67,7 +67,7 @@ def turned(turn: Turn, direction: Triple) -> Triple:
 
 
 def components(v: NDArray[np.float64]) -> Triple:
-    """As plain numbers, without minus zero."""
+    """Components of a vector as plain numbers, without minus zero."""
     x, y, z = (v + 0.0).tolist()
     return (x, y, z)
 

@@ -35,7 +35,7 @@ from kinesym.models.files.mjcf_ties import couplers_of, loops_of
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import attribute, attributes, listed_numbers
 
-#: Where a file says nothing.
+#: Gravity where a file says nothing [m/s^2].
 G: Triple = (0.0, 0.0, -9.81)
 
 
@@ -89,7 +89,7 @@ class _Reader:
 
     @property
     def description(self) -> Description:
-        """All tables."""
+        """Description of the model: all tables."""
         off, option = self.settings.is_off, self.settings.option
         solids = solids_of(self.skeleton)
         made = [*self.links(solids)]

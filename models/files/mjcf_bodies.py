@@ -27,11 +27,12 @@ from kinesym.models.files.xml import attribute, attributes, listed_numbers, name
 
 Array = NDArray[np.float64]
 
-#: What bodies and frames may hold; what of it makes bodies in a way that is not understood.
+#: Tags that bodies and frames may hold.
 KNOWN = (
     *("body", "frame", "inertial", "joint", "freejoint", "geom", "site"),
     *("camera", "light", "plugin"),
 )
+#: Tags that make bodies in a way that is not understood.
 MAKERS = ("replicate", "attach", "composite", "flexcomp")
 #: Coordinates of joints that have several, by what is behind their names.
 SEVERAL = {"ball": ("rx", "ry", "rz"), "free": ("tx", "ty", "tz", "rx", "ry", "rz")}
@@ -72,7 +73,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Of a body."""
+        """Name of the body."""
         return self.body or "world"
 
     def having(self, *tags: str) -> Iterator[tuple[Element, Frame]]:
@@ -89,7 +90,7 @@ class Skeleton:
 
     @property
     def bodies(self) -> tuple[Node, ...]:
-        """All but the world."""
+        """Bodies without the world."""
         return tuple(node for node in self.nodes if node.body is not None)
 
     @cached_property
@@ -102,7 +103,7 @@ class Skeleton:
 
     @cached_property
     def joints(self) -> dict[str, Joint]:
-        """All joints by name."""
+        """Joints of all bodies by name."""
         found = [joint for node in self.nodes for joint in node.joints]
         names = Counter(name for joint in found for name in joint.coordinates)
         for name, times in names.items():
@@ -120,7 +121,7 @@ class Skeleton:
         return frozenset(name for name in found if name)
 
     def placed(self, e: Element, frame: Frame) -> Frame:
-        """Where a part of a body is."""
+        """Frame of a part of a body."""
         return on(frame, pose(e, self.settings))
 
     def value(self, joint: Joint, name: str) -> float:
@@ -134,7 +135,7 @@ class Skeleton:
 
 
 def skeleton_of(worlds: Iterable[Element], settings: Settings) -> Skeleton:
-    """The bodies of a model, those of all its worlds.
+    """Skeleton: the bodies of a model, of all its worlds.
 
     Raises `ValueError` for elements of bodies that are not known or not understood.
     """
@@ -172,7 +173,7 @@ def unused(name: str, taken: set[str]) -> str:
 
 
 def parts_of(e: Element, frame: Frame, settings: Settings) -> Iterator[tuple[Element, Frame]]:
-    """What a body holds, in it or in frames."""
+    """Parts of a body, in it or in frames."""
     for part in e:
         if part.tag == "frame":
             yield from parts_of(part, on(frame, pose(part, settings)), settings)

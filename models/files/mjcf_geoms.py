@@ -17,13 +17,14 @@ Array = NDArray[np.float64]
 #: Numbers of `size` by the type of geom; "hfield" and "plane" have no mass.
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 FLAT = ("plane", "hfield")
-#: Of types that `fromto` can place.
+#: Types that `fromto` can place.
 LONG = ("capsule", "cylinder", "ellipsoid", "box")
-#: [kg/m^3] of geoms that give neither mass nor density.
+#: Density of geoms that give neither mass nor density [kg/m^3].
 WATER = 1000.0
-#: Thickness of the shell whose inertia stands for that of an ellipsoid's surface, as in MuJoCo [m];
-#: exponent of Thomsen's formula for the area, which is right within 1.1 %.
-SHELL, THOMSEN = 1e-6, 1.6075
+#: Thickness of the shell whose inertia stands for that of an ellipsoid's surface, as in MuJoCo [m].
+SHELL = 1e-6
+#: Exponent of Thomsen's formula for the area, which is right within 1.1 %.
+THOMSEN = 1.6075
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Solid:
     inertia: Array
 
     def times(self, factor: float) -> Solid:
-        """With so many times the mass."""
+        """Solid with `factor` times the mass."""
         return Solid(factor * self.mass, self.com, factor * self.inertia)
 
 
@@ -59,7 +60,8 @@ def carried(mass: float, arm: Array) -> Array:
 
 
 def bounded(solid: Solid, settings: Settings) -> Solid:
-    """With the least mass and moments that the compiler allows, and moments of a body."""
+    """Solid with at least the mass and moments that the compiler allows, and with moments of a
+    body."""
     compiler = settings.compiler
     least = attribute(compiler, "boundmass", 0.0), attribute(compiler, "boundinertia", 0.0)
     balance = settings.choice("balanceinertia", ("false", "true")) == "true"
@@ -176,7 +178,7 @@ def of_shell(kind: str, *sizes: float) -> tuple[float, Array]:
 
 
 def along_z(across: float, along: float) -> Array:
-    """Moments of what is round about z."""
+    """Moments of inertia of a solid that is round about z."""
     return np.array([across, across, along])
 
 

@@ -1,4 +1,4 @@
-"""What changes a motion in MuJoCo and no table has, in words."""
+"""Elements of MuJoCo that change a motion and that no table has, in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kinesym.models.files.mjcf_plain import ORIENTATIONS
 from kinesym.models.files.mjcf_ties import TIES
 from kinesym.models.files.xml import attribute, named
 
-#: So many names are listed.
+#: Number of names that are listed.
 MANY = 4
 #: Attributes that are read, and those that say nothing of a motion without contact and actuators,
 #: or of how it is computed.
@@ -41,12 +41,12 @@ ATTRIBUTES = {
 }
 #: Elements whose own elements are looked at elsewhere.
 HOLDERS = ("compiler", "option", "body", "frame")
-#: What tendons do besides having a length.
+#: Attributes of tendons that pull.
 PULLING = ("stiffness", "damping", "armature", "frictionloss", "range")
 
 
 def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton) -> Iterator[str]:
-    """By kinds, with names."""
+    """Elements that are left out, by kinds, with names."""
     off = skeleton.settings.is_off
     tendons = [e for e in root.findall("tendon/*") if any(nonzero(e, name) for name in PULLING)]
     found = {
@@ -70,7 +70,7 @@ def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton
 
 
 def of_joints(skeleton: Skeleton) -> dict[str, list[Element]]:
-    """Joints by what they do that is left out."""
+    """Joints by their effects that are left out."""
     joints, off = [*skeleton.joints.values()], skeleton.settings.is_off
     return {
         "frictionloss of joints": [

@@ -17,7 +17,8 @@ Array = NDArray[np.float64]
 
 
 def passive_of(skeleton: Skeleton, solids: Mapping[str, Solid]) -> Iterator[Passive]:
-    """Those of all joints. solids : mass and inertia of the bodies by name, in their axes."""
+    """Passive forces of all joints. solids : mass and inertia of the bodies by name, in their
+    axes."""
     for joint in skeleton.joints.values():
         if joint.element.tag == "joint":
             found = several(joint) if joint.kind in SEVERAL else one(joint, skeleton, solids)
@@ -25,9 +26,9 @@ def passive_of(skeleton: Skeleton, solids: Mapping[str, Solid]) -> Iterator[Pass
 
 
 def one(joint: Joint, skeleton: Skeleton, solids: Mapping[str, Solid]) -> Iterator[Passive]:
-    """Those of a hinge or slide. `springdamper`, time constant and damping ratio, stands for the
-    stiffness and the damping that give it these, at the reference and while other joints give
-    way."""
+    """Passive forces of a hinge or slide. `springdamper`, time constant and damping ratio, stands
+    for the stiffness and the damping that give it these, at the reference and while other joints
+    give way."""
     e = joint.element
     stiffness, damping = numbers_of(e, "stiffness"), numbers_of(e, "damping")
     rest, armature = skeleton.value(joint, "springref"), attribute(e, "armature", 0.0)
@@ -41,7 +42,7 @@ def one(joint: Joint, skeleton: Skeleton, solids: Mapping[str, Solid]) -> Iterat
 
 
 def several(joint: Joint) -> Iterator[Passive]:
-    """Those of a ball or free joint; its stiffness is left out."""
+    """Passive forces of a ball or free joint; its stiffness is left out."""
     e, names = joint.element, joint.coordinates
     damping, armature = tuple(numbers_of(e, "damping")[:1]), attribute(e, "armature", 0.0)
     if any((*damping, armature)):
@@ -50,7 +51,7 @@ def several(joint: Joint) -> Iterator[Passive]:
 
 
 def switched(row: Passive, skeleton: Skeleton) -> Passive:
-    """What the flags of the model leave of it."""
+    """Passive forces that the flags of the model leave switched on."""
     off = skeleton.settings.is_off
     row = replace(row, stiffness=()) if off("spring", "passive") else row
     return replace(row, damping=()) if off("damper", "passive") else row
@@ -60,7 +61,7 @@ def switched(row: Passive, skeleton: Skeleton) -> Passive:
 
 
 def felt_inertia(joint: Joint, skeleton: Skeleton, solids: Mapping[str, Solid]) -> float:
-    """Of a hinge or slide, at the reference and while other joints give way."""
+    """Effective inertia of a hinge or slide, at the reference and while other joints give way."""
     names, motions = list[str](), list[tuple[Array, Array]]()
     for node in skeleton.bodies:
         for own in node.joints:

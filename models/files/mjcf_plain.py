@@ -59,7 +59,7 @@ def plain_root(path: str | Path) -> Element:
 
 
 def include(parent: Element, folder: Path, main: Path, seen: set[Path]) -> None:
-    """Put what included files hold in place of the elements that include them.
+    """Replace elements that include files by the contents of these files.
 
     folder : of the file of `parent`, which names of files are relative to; main : of the model, if
     there is none. seen : files that were read.
@@ -91,7 +91,7 @@ def include(parent: Element, folder: Path, main: Path, seen: set[Path]) -> None:
 
 
 def classes_of(root: Element) -> dict[str, Class]:
-    """The classes of a model by name; each has what it inherits. Sections are read in turn."""
+    """Classes of a model by name, each with its inherited defaults. Sections are read in turn."""
     classes: dict[str, Class] = {"main": {}}
     for section in root.findall("default"):
         if (name := section.get("class", "main")) != "main":
@@ -170,8 +170,8 @@ def word(e: Element, name: str, known: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for a whole model: attributes of all its elements `compiler`, of `option`, and
-    the flags of these."""
+    """Settings of a whole model: attributes of all its elements `compiler`, of `option`, and the
+    flags of these."""
 
     compiler: Element
     option: Element

@@ -23,7 +23,7 @@ from kinesym.models.files.xml import flag, members, named, number, numbers, text
 POINTS, _WRAPS = ("PathPointSet", "MusclePointSet"), ("PathWrapSet", "MuscleWrapSet")
 
 
-#: Where a number of a muscle stands in a file.
+#: Tags of the numbers of a muscle in files.
 TAGS = {
     "max_force": ("max_isometric_force",),
     "optimal_length": ("optimal_fiber_length",),
@@ -69,7 +69,7 @@ class MuscleReader:
         return MuscleRow(e.get("name", ""), e.tag, self.numbers(e), points, wraps)
 
     def numbers(self, e: Element) -> dict[str, float]:
-        """Its numbers; those that it does not say are of the defaults of the model."""
+        """Numbers of a muscle; those that it does not say are of the defaults of the model."""
         default = self.model.find(f"defaults/{e.tag}")
         found: dict[str, float] = {}
         for name, tags in TAGS.items():
@@ -91,7 +91,7 @@ class MuscleReader:
         return PathPoint(frame, moves=tuple(moves), when=when)
 
     def move(self, e: Element, axis: str) -> Motion:
-        """How a point moves along an axis."""
+        """Motion of a point along an axis."""
         function = self.function_in(e.find(f"{axis}_location"), named(e))
         coordinate = coordinate_of(e, f"{axis}_")
         constant = isinstance(function, Constant)

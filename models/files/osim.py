@@ -52,10 +52,10 @@ from kinesym.models.files.xml import (
 
 #: Constraints that close loops, and what these hold together.
 LOOPS = {"WeldConstraint": "weld", "PointConstraint": "point"}
-#: What OpenSim takes where a file says nothing.
+#: Gravity that OpenSim takes where a file says nothing [m/s^2].
 GRAVITY: Triple = (0.0, -9.80665, 0.0)
 HERE: Triple = (0.0, 0.0, 0.0)
-#: How names of forces end that move bodies without a control.
+#: Endings of the names of forces that move bodies without a control.
 PASSIVE = ("Force", "Spring", "Ligament", "Damper", "Stop")
 
 
@@ -117,7 +117,7 @@ class Reader:
         return Frames(self.model, frozenset(e.get("name", "") for e in self.bodies()))
 
     def description(self, version: str = "") -> Description:
-        """All tables. version : of the format, as the document says."""
+        """Description of the model: all tables. version : of the format, as the document says."""
         joints = tuple(outward(self.joints()))
         bodies = [body_row(e) for e in self.bodies()]
         empty = [row.name for row in bodies if row.mass == 0.0 and any(row.inertia)]
@@ -153,7 +153,7 @@ class Reader:
         )
 
     def surfaces(self) -> tuple[dict[str, Wrap], list[str]]:
-        """What paths of muscles go around, by name, and what of that is not known."""
+        """Wrap surfaces of muscle paths, by name, and notes on those that are not understood."""
         grounds = [e for e in members(self.model, "BodySet") if e.get("name") == "ground"]
         grounds += self.model.findall("Ground")
         owners = [(e, Frame(None)) for e in grounds]
@@ -163,7 +163,7 @@ class Reader:
         return {name: wrap for name, wrap in every.items() if wrap is not None}, unknown
 
     def bodies(self) -> Iterator[Element]:
-        """Without the ground."""
+        """Bodies without the ground."""
         every = [*members(self.model, "BodySet"), *self.among("Body")]
         return (e for e in every if e.get("name") != "ground")
 
@@ -176,7 +176,7 @@ class Reader:
         yield from (e for owner in held for e in owner if e.tag.endswith(tag))
 
     def joints(self) -> Iterator[JointRow]:
-        """Of both kinds of files, in the direction that they have there."""
+        """Joints of both kinds of files, in the direction that they have there."""
         for body in self.bodies():
             joint = body.find("Joint")
             for e in [] if joint is None else joint:
@@ -185,7 +185,7 @@ class Reader:
             yield from self.joint(e)
 
     def old_joint(self, joint: Element, child: str) -> list[JointRow]:
-        """Of a file before version 4."""
+        """Joint of a file before version 4."""
         parent = body_name(text(joint, "parent_body"))
         before, after = (
             offset(body, triple(joint, f"location{end}"), triple(joint, f"orientation{end}"))
@@ -194,7 +194,8 @@ class Reader:
         return self.between(joint, before, after)
 
     def joint(self, joint: Element) -> list[JointRow]:
-        """Of a file of version 4, or of those shortly before it, with distances from the frames."""
+        """Joint of a file of version 4, or of those shortly before it, with distances from the
+        frames."""
         ends = []
         for end, more in (("parent", "_in_parent"), ("child", "_in_child")):
             path = socket(joint, f"{end}_frame", f"{end}_body")
@@ -215,7 +216,7 @@ class Reader:
         return joint_rows(joint, parent, child, [e for e in rows if e.tag == "Coordinate"])
 
     def frame(self, path: str, owner: str = "") -> Frame:
-        """What a path leads to, as `Frames.frame`."""
+        """Frame that a path leads to, as `Frames.frame`."""
         return self.frames.frame(path, owner)
 
     def on(self, element: Element, *sockets: str) -> Frame:
@@ -230,7 +231,7 @@ class Reader:
             yield MarkerRow(e.get("name", ""), frame.body, at)
 
     def contacts(self) -> tuple[tuple[Sphere, ...], tuple[HalfSpace, ...], list[str]]:
-        """Spheres, half-spaces, and what is neither."""
+        """Contact geometry: spheres, half-spaces, and elements that are neither."""
         spheres, half_spaces, unread = list[Sphere](), list[HalfSpace](), list[str]()
         for e in members(self.model, "ContactGeometrySet"):
             name, frame = e.get("name", ""), self.on(e, "frame")
@@ -245,7 +246,7 @@ class Reader:
         return tuple(spheres), tuple(half_spaces), unread
 
     def constraints(self) -> tuple[tuple[Coupler, ...], tuple[Loop, ...], list[str]]:
-        """Couplers, welds and points, and what else there is."""
+        """Constraints: couplers, welds and points, and elements of other kinds."""
         couplers, loops, unread = list[Coupler](), list[Loop](), list[str]()
         for e in members(self.model, "ConstraintSet"):
             if not flag(e, "isEnforced", True) or flag(e, "isDisabled", False):
@@ -280,7 +281,7 @@ class Reader:
 
 
 def components(owner: Element) -> Iterator[Element]:
-    """What an element owns outside its sets."""
+    """Elements that an element owns outside its sets."""
     for found in owner.findall("components"):
         yield from found
     yield from members(owner, "ComponentSet")
@@ -299,7 +300,7 @@ def unmoved(forces: Iterable[Element]) -> Iterator[str]:
 
 
 def massless(body: str) -> str:
-    """What is said of moments of a body without mass."""
+    """Phrase for moments of inertia of a body without mass, for a note."""
     return f"the inertia of body {body}, which has no mass, as by OpenSim,"
 
 
@@ -315,7 +316,8 @@ def body_row(e: Element) -> BodyRow:
 
 
 def padded(values: list[float], count: int, what: str) -> list[float]:
-    """So many numbers, zeros where the last ones are missing."""
+    """List of `count` numbers, zeros where the last ones are missing; raises `ValueError` for
+    more."""
     if len(values) > count:
         raise ValueError(f"{what}: {count} numbers are expected, got {len(values)}")
     return values + [0.0] * (count - len(values))

@@ -37,7 +37,7 @@ def body_name(name: str) -> str | None:
 
 
 def within(model: Element) -> Iterator[tuple[Element, str]]:
-    """Every element of a model, and the name of that which owns it; "" for what the model owns."""
+    """Elements of a model, each with the name of its owner; "" for those of the model itself."""
     waiting = [(model, "")]
     while waiting:
         e, owner = waiting.pop()
@@ -64,8 +64,8 @@ class Frames:
         }
 
     def frame(self, path: str, owner: str = "") -> Frame:
-        """What a path such as `/bodyset/pelvis` or `pelvis_offset` leads to; names without a path
-        are first those of the owner of what names them.
+        """Frame that a path such as `/bodyset/pelvis` or `pelvis_offset` leads to; names without a
+        path are first those of the owner of what names them.
 
         Raises `ValueError` for a path to nothing.
         """

@@ -29,7 +29,7 @@ SPLINES = {
 }
 #: Natural splines by half of their order, and what they are beyond their ends.
 NATURAL = {1: ("linear", "constant"), 2: ("natural", "linear"), 3: ("quintic", "quadratic")}
-#: What is beside the function of an axis, in files without an element around it.
+#: Tags beside the function of an axis, in files without an element around it.
 NONE = ("function", "axis", "coordinates")
 
 
@@ -49,7 +49,7 @@ def function_in(holder: Element | None, where: str) -> Function:
 
 
 def function_of_axis(axis: Element, where: str) -> Function:
-    """That of an axis of a custom joint. Without one it is the coordinate itself or, of no
+    """Function of an axis of a custom joint. Without one it is the coordinate itself or, of no
     coordinate, zero (`SpatialTransform::connectToJoint` of OpenSim)."""
     holder = axis.find("function")
     holder = axis if holder is None else holder

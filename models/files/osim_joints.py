@@ -162,7 +162,7 @@ def scapulothoracic(
 
 
 def moving(motions: Iterable[Motion]) -> tuple[Motion, ...]:
-    """Without those that are always zero."""
+    """Motions without those that are always zero."""
     return tuple(m for m in motions if m.function != Constant(0.0))
 
 
@@ -219,8 +219,8 @@ def outward(joints: Iterable[JointRow]) -> list[JointRow]:
 
 
 def flipped(joint: JointRow) -> list[JointRow]:
-    """The same motion from the child: rotations back in the other order, then translations back,
-    along axes that have turned: of a body between without mass, if there are both."""
+    """Reversed joint, as seen from the child: rotations back in the other order, then translations
+    back, along axes that have turned: of a body between without mass, if there are both."""
     name, parent, child = joint.name, joint.child, joint.parent
     rotations = tuple(back(motion) for motion in joint.rotations[::-1])
     translations = tuple(back(motion) for motion in joint.translations)

@@ -30,8 +30,8 @@ def speed(q: AppliedUndef) -> AppliedUndef:
 
 
 def of_one(row: Passive, e: sp.Expr) -> dict[AppliedUndef, sp.Expr]:
-    """By what moves a coordinate, which is e: F = -k(e - rest) - d(e') - I e'' is felt by q as
-    de/dq F."""
+    """Generalised forces on the symbols q of a coordinate e: F = -k(e - rest) - d(e') - I e'' is
+    felt by q as de/dq F."""
     slopes = {q: e.diff(q) for q in sorted(e.atoms(AppliedUndef), key=name_of)}
     rate = sp.Add(*(slope * speed(q) for q, slope in slopes.items()))
     growth = sp.Add(
@@ -53,8 +53,9 @@ def drag(rate: sp.Expr, power: int) -> sp.Expr:
 
 
 def of_rotation(row: Passive, values: Sequence[sp.Expr]) -> dict[AppliedUndef, sp.Expr]:
-    """By three angles a, b, c about x, y, z in turn: the square of the relative angular velocity is
-    w^2 = a'^2 + b'^2 + c'^2 + 2 a' c' sin b, and forces follow from d w^2/2 and I w^2/2."""
+    """Generalised forces of a rotation by three angles a, b, c about x, y, z in turn: the square of
+    the relative angular velocity is w^2 = a'^2 + b'^2 + c'^2 + 2 a' c' sin b, and forces follow
+    from d w^2/2 and I w^2/2."""
     a, b, c = (speed(q) if isinstance(q, AppliedUndef) else sp.S.Zero for q in values)
     sine, cosine = sp.sin(values[1]), sp.cos(values[1])
     damping, inertia = number(sum(row.damping[:1])), number(row.armature)

@@ -23,14 +23,20 @@ from kinesym.symbolic.multibody.muscles import Muscle
 from kinesym.symbolic.names import check_known, name_of
 
 Array = NDArray[np.float64]
-#: Error of lengths and moment arms that a polynomial may have [m], and ends of ranges that are none
-#: [rad, m].
-TOLERANCE, _FAR = 1e-3, 20.0
-#: Step of differences for moment arms [rad, m], and how much both sides differ at a jump [m].
-_STEP, _JUMP = 1e-5, 0.03
-#: How often surfaces are gone through, the change of length that ends it [m], and how far beyond
-#: its range a conditional point is kept.
-_ROUNDS, _SETTLED, _SLACK = 10, 1e-10, 1e-5
+#: Error of lengths and moment arms that a polynomial may have [m].
+TOLERANCE = 1e-3
+#: End of a range of a coordinate from which on it counts as none [rad, m].
+_FAR = 20.0
+#: Step of differences for moment arms [rad, m].
+_STEP = 1e-5
+#: Difference of the slopes at both sides that counts as a jump [m].
+_JUMP = 0.03
+#: Number of times that surfaces are gone through, at most.
+_ROUNDS = 10
+#: Change of length that ends it [m].
+_SETTLED = 1e-10
+#: Distance beyond its range at which a conditional point is kept [rad, m].
+_SLACK = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +55,7 @@ class FittedMuscle(Muscle):
 
 @dataclass(frozen=True)
 class MusclePath:
-    """The path of a muscle from point to point, around what is in the way.
+    """Path of a muscle from point to point, around wrap surfaces.
 
     row : the muscle as the file has it. poses : of the bodies. ranges : of coordinates [rad, m].
     """
@@ -60,7 +66,7 @@ class MusclePath:
 
     @cached_property
     def frames(self) -> list[Frame]:
-        """Of points, then of surfaces."""
+        """Frames of points, then of surfaces."""
         points = [point.frame for point in self.row.points]
         return points + [wrap.frame for wrap in self.row.wraps]
 
@@ -163,7 +169,7 @@ class MusclePath:
     def point(
         self, p: PathPoint, places: Mapping[str | None, Place], q: Mapping[str, Array], count: int
     ) -> Array:
-        """Where a point is (N, 3)."""
+        """Place of a point (N, 3)."""
         rotation, origin = on(places[p.frame.body], p.frame)
         at = np.tile(np.array(p.at), (count, 1))
         for move in p.moves:
@@ -172,7 +178,7 @@ class MusclePath:
         return origin + np.einsum("nij,nj->ni", rotation, at)
 
     def present(self, p: PathPoint, q: Mapping[str, Array], count: int) -> NDArray[np.bool_]:
-        """In which poses the path has a point (N,)."""
+        """Mask of the poses in which the path has a point (N,)."""
         if p.when is None:
             return np.ones(count, dtype=bool)
         name, low, high = p.when
@@ -215,7 +221,7 @@ def taut(nodes: Sequence[_Node], surfaces: Sequence[tuple[Wrap, Place]]) -> Arra
 
 
 def _length(nodes: Sequence[_Node]) -> Array:
-    """Of the whole string."""
+    """Length of the whole string."""
     total = np.zeros(len(nodes[0].at))
     for a, b in pairwise(nodes):
         total = total + (np.linalg.norm(b.at - a.at, axis=1) if b.arc is None else b.arc)

@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 Ranges = Mapping[str, tuple[float, float]]
 
-#: Angles beyond this are more than a turn [rad]; a coordinate may leave its range by so much [rad].
-TURN, SLACK = 2.0 * np.pi, 0.1
-#: Shares of the samples out of range as they are, and with the other sign, of a coordinate whose
-#: sign is doubted.
-OUT, MIRRORED = 0.3, 0.1
+#: Angle of one turn [rad].
+TURN = 2.0 * np.pi
+#: Angle by which a coordinate may leave its range [rad].
+SLACK = 0.1
+#: Share of samples out of range above which the sign of a coordinate is doubted.
+OUT = 0.3
+#: Share of samples out of range with the other sign below which it is.
+MIRRORED = 0.1
 
 
 def doubts(angles: Mapping[str, NDArray[np.float64]], ranges: Ranges) -> str:
-    """What is strange about angles (N,) [rad], in a sentence with a remedy; "" if nothing is.
+    """Doubts about angles (N,) [rad], a sentence with a remedy; "" if there is none.
 
     ranges : of the model [rad]; angles without one are not looked at.
     """

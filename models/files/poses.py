@@ -1,4 +1,4 @@
-"""Where bodies of a file are in many poses at once, in numbers."""
+"""Poses of bodies of a file, many at once, in numbers."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ class Poses:
 
     @cached_property
     def values(self) -> dict[str, sp.Expr]:
-        """Every coordinate by its name in the file as an expression of those that are free."""
+        """Expressions of all coordinates by the names in the file, in terms of those that are
+        free."""
         return coordinate_values(self.description, self.fixed)
 
     @cached_property
     def joints(self) -> dict[str | None, JointRow]:
-        """By the body that each moves."""
+        """Joints by the body that each moves."""
         return {joint.child.body: joint for joint in self.description.joints}
 
     @cached_property

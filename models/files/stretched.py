@@ -84,7 +84,7 @@ def _check_stretchable(tree: FileTree, element: Element) -> None:
 
 
 def _not_stretched(element: Element) -> Iterator[Element]:
-    """What has places or directions that nothing here changes."""
+    """Elements with places or directions that scaling does not change."""
     yield from (e for e in components(element) if e.tag in NO_FORCES or e.tag.endswith("Joint"))
     yield from element.iter("StationDefinedFrame")
     for e in element.iter():
@@ -102,7 +102,7 @@ class _Stretch:
 
     @cached_property
     def reader(self) -> Reader:
-        """Of the model as it was."""
+        """Reader of the model before scaling."""
         return Reader(deepcopy(self.element))
 
     def scale(self, body: str | None) -> Array:
@@ -273,7 +273,7 @@ class _Stretch:
 
 
 def _tag(muscle: Element, key: str) -> str:
-    """What a muscle calls a number."""
+    """Tag of a number in the element of a muscle."""
     return next((tag for tag in TAGS[key] if text(muscle, tag)), TAGS[key][0])
 
 

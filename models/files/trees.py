@@ -1,4 +1,4 @@
-"""From the tables of a file to a tree of bodies."""
+"""Tree of bodies from the tables of a file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from kinesym.symbolic.names import check_known, names_of
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FileTree(Tree):
-    """A tree that was read from a file, and what else the file says of it.
+    """Tree that was read from a file, with further contents of the file.
 
     description : all tables of the file, see `kinesym.models.files.description`. fixed : values of
     coordinates that are no states, as they are locked [rad, m].
@@ -93,7 +93,7 @@ def tree_of(
     locked: Iterable[str] | None = None,
     without: Iterable[str] = (),
 ) -> FileTree:
-    """The tree of a file; warns of what the file has and no tree.
+    """Tree of a file; warns of contents of the file that the tree does not have.
 
     locked : names of coordinates that stay at their default values; by default those that the file
     locks. without : names of couplers and loops that are left out.
@@ -141,12 +141,12 @@ def tree_of(
 
 #: Masses, places and moments are less [kg, m, kg m^2]; products of larger ones overflow.
 LARGEST = 1e30
-#: What of functions by points is not smooth.
+#: Faults of the smoothness of functions by points.
 ROUGH = {"linear": "has corners, at which speeds jump", "step": "jumps, at which bodies jump"}
 
 
 def kept_moments(faults: Iterable[str]) -> Iterator[str]:
-    """What is wrong with moments of inertia, in one sentence."""
+    """Note on faulty moments of inertia, which are kept; no note without faults."""
     told = [fault for fault in faults if fault]
     if told:
         more = f"; {len(told) - 3} more of the kind" if len(told) > 3 else ""
@@ -157,7 +157,7 @@ def kept_moments(faults: Iterable[str]) -> Iterator[str]:
 
 
 def omitted(description: Description) -> Iterator[str]:
-    """What the tables of the file do not have, in a sentence."""
+    """Note on what the tables of the file do not have."""
     parts = description.left_out
     if parts:
         yield f"{', '.join(parts)} {'is' if len(parts) == 1 else 'are'} left out"
@@ -295,7 +295,7 @@ def body_of(
 
 
 def check_sizes(where: str, numbers: Mapping[str, Iterable[float]]) -> None:
-    """Raise `ValueError` for numbers, by what they are, that nothing on Earth has."""
+    """Raise `ValueError` for numbers, by their meaning, that are implausibly large."""
     for what, values in numbers.items():
         largest = max(values, key=abs, default=0.0)
         if abs(largest) > LARGEST:
@@ -309,8 +309,8 @@ def carrying(row: BodyRow, gravity: Triple) -> Load:
 
 
 def fault_of(row: BodyRow, about: ArrayLike) -> str:
-    """What is wrong with the inertia of a body that turns about these directions (k, 3), in words;
-    empty if it is that of one. Raises `ValueError` as `check_sizes`."""
+    """Fault of the inertia of a body that turns about these directions (k, 3), in words; empty if
+    there is none. Raises `ValueError` as `check_sizes`."""
     numbers = {"mass": [row.mass], "centre of mass": row.com, "inertia": row.inertia}
     check_sizes(f"body {row.name}", numbers)
     where = f"body {row.name}"

@@ -39,7 +39,7 @@ from kinesym.models.files.frames import (
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import attribute, attributes, named, root_of
 
-#: How the root of a model is held.
+#: Kinds of bases of a model.
 BASES = ("fixed", "free")
 #: Elements by those that they are in, that are read or only looked at: shapes move nothing.
 KNOWN = {
@@ -104,14 +104,14 @@ def parse(path: str | Path, base: str = "fixed") -> Description:
 
 
 def dampers_of(robot: Element) -> Iterator[Passive]:
-    """Those of joints with one coordinate."""
+    """Dampers of joints with one coordinate."""
     for e in robot.findall("joint"):
         if e.get("type") in ("revolute", "continuous", "prismatic") and dynamics(e, "damping"):
             yield Passive((e.get("name", ""),), damping=(dynamics(e, "damping"),))
 
 
 def left_out_of(robot: Element) -> Iterator[str]:
-    """What of a file is in no table, by kinds and how often."""
+    """Elements of a file that are in no table, by kinds and how often."""
     moving = [e for e in robot.findall("joint") if e.get("type") != "fixed"]
     for what in ("friction", "damping"):
         found = [e for e in moving if dynamics(e, what)]
@@ -221,7 +221,7 @@ def coordinate_row(e: Element, kind: str) -> CoordinateRow:
 
 
 def couplers_of(e: Element) -> Iterable[Coupler]:
-    """That of a joint that mimics another one."""
+    """Coupler of a joint that mimics another one."""
     mimic, name = e.find("mimic"), e.get("name", "")
     if mimic is not None:
         slope = (attribute(mimic, "multiplier", 1.0), attribute(mimic, "offset", 0.0))

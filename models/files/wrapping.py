@@ -17,17 +17,21 @@ from kinesym.models.files.description import Wrap
 Array = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
-#: Planes through the ends that are tried around an ellipsoid; parabolas after that, and how much
-#: closer the planes of each are than those of the one before.
-_PLANES, _PARABOLAS, _CLOSER = 24, 4, 8.0
+#: Number of planes through the ends that are tried around an ellipsoid.
+_PLANES = 24
+#: Number of parabolas after that, whose minimum is the next plane.
+_PARABOLAS = 4
+#: Factor by which the planes of a parabola are closer than those of the one before.
+_CLOSER = 8.0
+#: Gauss quadrature of the length of an arc: nodes and weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 @dataclass(frozen=True)
 class Touch:
-    """How strings (n,) touch a surface. touches : if they do. needed : if the straight line goes
-    through the surface. first, last : where they begin and end to touch (n, 3) [m]. arc : length
-    between these on the surface [m]."""
+    """Contact of strings (n,) with a surface. touches : if they do. needed : if the straight line
+    goes through the surface. first, last : where they begin and end to touch (n, 3) [m]. arc :
+    length between these on the surface [m]."""
 
     touches: Truths
     needed: Truths
@@ -59,7 +63,7 @@ class _Circle:
 
 
 def _circle(p: Array, q: Array, radius: Array, turn: Array | None = None) -> _Circle:
-    """From p to q (n, 2), by the shorter way unless `turn` says which."""
+    """Strings around a circle from p to q (n, 2), by the shorter way unless `turn` says which."""
     spread = sum(np.arccos(radius / np.hypot(*end.T)) for end in (p, q))
     begin, end = (np.arctan2(x[:, 1], x[:, 0]) for x in (p, q))
     ahead = np.mod(end - begin, 2.0 * np.pi)
@@ -74,7 +78,8 @@ def _circle(p: Array, q: Array, radius: Array, turn: Array | None = None) -> _Ci
 
 
 def _sided(p: Array, q: Array, radius: Array, side: Array) -> _Circle:
-    """By the way whose middle is on the half of the circle in a direction (n, 2)."""
+    """Strings around a circle by the way whose middle is on the half of the circle in a direction
+    (n, 2)."""
     begin, end = (np.arctan2(x[:, 1], x[:, 0]) for x in (p, q))
     middle = begin + 0.5 * np.mod(end - begin, 2.0 * np.pi)
     ahead = np.cos(middle) * side[:, 0] + np.sin(middle) * side[:, 1] > 0.0
@@ -174,7 +179,8 @@ class _Sections:
 
 
 def _ellipsoid(wrap: Wrap, p: Array, q: Array) -> Touch:
-    """In the plane through both ends in which the string is shortest, if the line crosses."""
+    """Strings around an ellipsoid, in the plane through both ends in which the string is shortest,
+    if the line crosses."""
     half = np.array(wrap.sizes)
     u, v = p / half, q / half
     along = _unit(v - u)

@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from kinesym.base.checks import check_path, shown, unpacked
 from kinesym.models.files.description import Triple
 
-#: What other readers let pass: comments within comments, names such as `Contact::Parameters`, the
-#: end of a document that has no begin, as in an example of OpenSim.
+#: Faults that other readers let pass: comments within comments, names such as
+#: `Contact::Parameters`, the end of a document that has no begin, as in an example of OpenSim.
 _DOUBLE = re.compile(r"(</?\w+)::(?=\w)")
 _BEGIN, _END = "<OpenSimDocument", "</OpenSimDocument>"
 #: No model has elements within so many others.
@@ -67,7 +67,7 @@ def without_comments(said: str) -> str:
 
 
 def named(element: Element) -> str:
-    """What messages call an element."""
+    """Name of an element in messages: its tag, and its attribute `name` if it has one."""
     name = element.get("name")
     return f"{element.tag} {name}" if name else element.tag
 
@@ -103,7 +103,7 @@ def _numbers(said: str, default: tuple[float, ...] | None, what: str) -> list[fl
 def listed_numbers(
     element: Element, name: str, count: int, default: tuple[float, ...] | None = None
 ) -> list[float]:
-    """So many numbers of an attribute."""
+    """List of `count` numbers of an attribute; raises `ValueError` for other counts."""
     values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
     if len(values) != count:
         numbers = "one number" if count == 1 else f"{count} numbers"

@@ -47,7 +47,8 @@ Column: TypeAlias = sp.Matrix  # one column
 
 @dataclass(frozen=True)
 class Form:
-    """What a form is made of, in plain symbols; x' means dx/dt, not yet reversed."""
+    """States and equations of an adjoint form, in plain symbols; x' means dx/dt, not yet
+    reversed."""
 
     states: Sequence[sp.Symbol]
     equations: list[sp.Expr]
@@ -197,7 +198,7 @@ class _Conjugate:
         return cls(*map(_vector, (y, dot, map(rate_of, dot), n)))
 
     def vanished(self) -> _Conjugate:
-        """The same, identically zero."""
+        """Copy that is identically zero."""
         return _Conjugate(*(0 * part for part in (self.y, self.dot, self.ddot, self.n)))
 
     @property

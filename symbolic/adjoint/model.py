@@ -155,7 +155,7 @@ def _reversed_model(
 def _functions(
     system: ForwardSystem, form: Form, end: sp.Symbol | None
 ) -> dict[sp.Basic, sp.Basic]:
-    """From plain symbols to functions of reversed time."""
+    """Substitution of plain symbols by functions of reversed time."""
     moving = {*system.model.states, *system.model.inputs, *system.signals}
     functions: dict[sp.Basic, sp.Basic] = {system.plain[x]: x for x in moving}
     functions |= {slope: dynamicsymbols(slope.name) for slope in system.slopes.values()}
@@ -168,7 +168,8 @@ def _functions(
 
 
 def _check_slopes(system: ForwardSystem, moving: Iterable[sp.Symbol]) -> None:
-    """A held input jumps at the nodes: its time derivative is an impulse there."""
+    """Raise `ValueError` for held inputs with slopes: they jump at the nodes, and their time
+    derivative is an impulse there."""
     held = [u.name for u in moving if u.name in system.hold]
     if held:
         raise ValueError(

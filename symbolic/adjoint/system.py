@@ -90,7 +90,8 @@ class ForwardSystem:
 
 
 def _check_objective(model: Model, objective: Objective) -> None:
-    """Only integrals and terminal costs, of declared symbols, and nothing with a kink."""
+    """Raise `ValueError` unless the objective consists of integrals and terminal costs, of declared
+    symbols, and nothing has a kink."""
     if not isinstance(objective, Objective):
         raise ValueError(f"the objective {shown(objective)} is not made of Integral or Terminal")
     if objective.least_squares:

@@ -10,7 +10,7 @@ from kinesym.base.checks import check_choice, check_text
 from kinesym.symbolic.expression import real_expression, real_number
 from kinesym.symbolic.names import dynamicsymbols, named
 
-#: What a contact does along the ground.
+#: Laws of friction along the ground.
 LAWS = ("slip", "stick", "coulomb")
 
 #: Contacts of one model at most, as many as runtime/native/c/hybrid/contact.h has room for.
@@ -64,7 +64,7 @@ class Contact:
 
 
 def check_law(where: str, law: Any, friction_coefficient: Any, restitution: Any) -> None:
-    """Raise `ValueError` for what no contact does."""
+    """Raise `ValueError` for an unknown law of friction, and for coefficients out of range."""
     check_choice(law, LAWS, f"{where}law")
     if not 0.0 <= real_number(restitution, f"{where}restitution") <= 1.0:
         raise ValueError(f"{where}restitution must be within 0 ... 1, got {restitution}")
@@ -75,7 +75,7 @@ def check_law(where: str, law: Any, friction_coefficient: Any, restitution: Any)
 
 
 def with_friction(contacts: Sequence[Contact]) -> tuple[Contact, ...]:
-    """Those with a force along the ground."""
+    """Contacts with a force along the ground."""
     return tuple(contact for contact in contacts if contact.law != "slip")
 
 

@@ -114,7 +114,7 @@ def on_ground(
 
 
 def _directions(up: Sequence[Any], along: Sequence[Any]) -> tuple[Vector, Vector]:
-    """Both as vectors; raises `ValueError` unless they are orthogonal units."""
+    """Vectors `up` and `along`; raises `ValueError` unless they are orthogonal unit vectors."""
     n, s = vector(up, "up"), vector(along, "along")
     for what, direction in (("up", n), ("along", s)):
         for component in direction:

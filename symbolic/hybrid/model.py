@@ -1,4 +1,4 @@
-"""What makes a model a hybrid dynamical system: events, modes that they switch, contacts.
+"""Hybrid dynamical systems: models with events, modes that these switch, and contacts.
 
 Modes and contact forces are inputs of the model that nobody gives: events set the first, the
 unilateral constraints of contacts (complementarity of gap and force) determine the second.
@@ -28,7 +28,7 @@ from kinesym.symbolic.table import Tables
 #: A bounce that leaves more slowly never rises beyond the heights that count as the ground, the
 #: root of the machine epsilon, under the gravity of the earth [m/s].
 LOW_BOUNCE = 5.4e-4
-#: How a contact ends: when its force does, or when its height has grown by the hysteresis.
+#: Conditions that end a contact: its force vanishes, or its height has grown by the hysteresis.
 RELEASES = ("force", "height")
 
 
@@ -136,7 +136,7 @@ class Hybrid(Displayed):
                 )
 
     def _check_events(self) -> None:
-        """Names, what is reset and set, and guards that can change."""
+        """Check names of events, the targets of resets and sets, and that guards can change."""
         names = [e.name for e in self.events] + [c.name for c in self.contacts]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)

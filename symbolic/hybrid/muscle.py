@@ -78,7 +78,7 @@ class FESMuscle:
         return {key: float(e) if e.is_number else e for key, e in given.items()}
 
     def check(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Its numbers, as far as they are known with these values of parameters, by name.
+        """Numbers of the muscle by name, as far as they are known with these values of parameters.
 
         Raises `ValueError` for one that is not positive, or recruitment not within 0 ... 1.
         """
@@ -193,7 +193,7 @@ class FESMuscle:
 
     @property
     def events(self) -> list[Event]:
-        """The switches, and the ends of what the equations describe."""
+        """Events: switches of the mode, and ends of the range of validity of the equations."""
         b, limit, _, _ = self._parts
         mode, closed = self._signal("mode"), self._signal("tight") if self._hanging else 1
         b = b / (self.ks * self.Lc0)

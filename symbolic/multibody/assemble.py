@@ -1,4 +1,4 @@
-"""From a tree of bodies to its model: equations of motion, explicit form, limits."""
+"""Model of a tree of bodies: equations of motion, explicit form, limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kinesym.symbolic.names import name_of, t
 #: Gap of a loop beyond which it counts as open [m, or a cosine].
 OPEN = 1e-3
 
-#: How close the second Bryant angle may come to +-pi/2 [rad].
+#: Distance of the second Bryant angle from +-pi/2 below which it counts as singular [rad].
 SINGULAR = 1e-3
 
 
@@ -169,8 +169,9 @@ def rigid_coordinates(tree: Mechanism) -> list[AppliedUndef]:
 
 
 def gaps(tree: Mechanism) -> dict[str, sp.Expr]:
-    """What must not be negative: how far conditions of loops that follow from others are from being
-    violated. They do where the loops were closed, but a linkage may have further positions."""
+    """Limits, not negative where valid, on the gaps of redundant conditions of loops. These
+    conditions follow from the others where the loops were closed, but a linkage may have further
+    positions."""
     found = {name_of(c.force): c.expression for c in tree.left_out if not c.expression.is_number}
     return {
         f"a loop is open: in these positions the condition of {force}, which was left out, does "
@@ -181,8 +182,9 @@ def gaps(tree: Mechanism) -> dict[str, sp.Expr]:
 
 
 def limits(tree: Mechanism) -> dict[str, sp.Expr]:
-    """What must not be negative: the distance of Bryant angles from where their rates are
-    singular, what moments of inertia obey, locks that are open or closed, locked speeds of zero."""
+    """Limits, not negative where valid: the distance of Bryant angles from where their rates are
+    singular, inequalities of moments of inertia, locks that are open or closed, locked speeds of
+    zero."""
     found: dict[str, sp.Expr] = {}
     constant = rigid_coordinates(tree)
     for link in tree.links:

@@ -13,7 +13,7 @@ from kinesym.symbolic.multibody.relative import Placed, Relative, bryant_matrix
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Steps, Vector
 from kinesym.symbolic.names import t
 
-#: What is given as the acceleration of a base, and the letters of the inputs that hold it.
+#: Kinds of given accelerations of a base, and the letters of the inputs that hold them.
 ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
 
 
@@ -22,11 +22,11 @@ class FixedBase:
     """The base is the world."""
 
     def pose(self, steps: Steps) -> Pose:
-        """Where it is."""
+        """Pose of the fixed base: the world."""
         return Pose(IDENTITY, ZERO, Placed())
 
     def frame(self, steps: Steps, gravity: Vector, at: Pose) -> Frame:
-        """Its motion, gravity subtracted from its acceleration."""
+        """Motion of the fixed base, gravity subtracted from its acceleration."""
         still = sp.S.Zero * IDENTITY
         rest = (at.attitude, at.place, Relative())
         return Frame(IDENTITY, ZERO, ZERO, still, still, -gravity, ZERO, *rest)
@@ -61,12 +61,12 @@ class PrescribedBase:
         return Vector(sp.Function(f"{self.name}_{kind}{axis}")(t) for axis in axes)
 
     def pose(self, steps: Steps) -> Pose:
-        """Where it is."""
+        """Pose of the base from inputs."""
         attitude = bryant_matrix(steps, f"A.{self.name}", self.sequence, self.inputs(""))
         return Pose(attitude, self.inputs("p"), Placed())
 
     def frame(self, steps: Steps, gravity: Vector, at: Pose) -> Frame:
-        """Its motion, gravity subtracted from its acceleration."""
+        """Motion of the base from inputs, gravity subtracted from its acceleration."""
         w, dw, v = (self.inputs(kind) for kind in ("w", "dw", "v"))
         a = self.inputs(ACCELERATIONS[self.acceleration])
         if self.acceleration == "derivative":

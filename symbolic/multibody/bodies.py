@@ -92,7 +92,7 @@ class Imu:
 
     @property
     def label(self) -> str:
-        """Its name, or that of its body."""
+        """Label of the point: its name, or that of its body."""
         return self.name or self.body
 
     @property
@@ -105,7 +105,7 @@ class Imu:
 
 
 def mass_of(body: Body) -> sp.Expr:
-    """Its mass as an expression [kg]."""
+    """Mass of a body as an expression [kg]."""
     return real_expression(body.mass, f"mass of body {body.name}")
 
 
@@ -262,7 +262,8 @@ def check_moments(inertia: Any, reflected: bool = False) -> None:
 
 
 def check_numbers(what: str, expressions: Iterable[Any]) -> None:
-    """Raise `ValueError` for what is no finite real number, and for names of intermediates."""
+    """Raise `ValueError` for numbers that are not finite and real, and for names of
+    intermediates."""
     for expression in expressions:
         if not isinstance(expression, sp.Expr):
             raise ValueError(f"{what} must be a number or an expression, got {expression!r}")
@@ -288,7 +289,8 @@ def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
 
 
 def inertia_limits(body: Body) -> dict[str, sp.Expr]:
-    """What must not be negative so that principal moments that are symbols are those of a body."""
+    """Limits, not negative where valid, on symbolic principal moments of inertia of a body
+    (triangle inequality)."""
     matrix = sp.Matrix(inertia_matrix(body))
     moments = [matrix[k, k] for k in range(3)]
     if not matrix.is_diagonal() or not matrix.free_symbols:

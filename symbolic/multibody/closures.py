@@ -26,19 +26,30 @@ from kinesym.symbolic.structure import rank
 
 Tree = TypeVar("Tree", bound="OpenTree")
 
-#: Newton's method: places to begin, steps, the longest step, and gaps that count as none.
-_STARTS, _STEPS, _FARTHEST, _CLOSED = 20, 60, 0.5, 1e-9
-#: Places at which it is seen what is redundant, and lengths that count as zero there.
-_PLACES, _DEPENDENT = 3, 1e-7
-#: Choices of conditions that are compared, at most; how many steps a mechanism is moved for that,
-#: and how far in each [rad, m].
-_CHOICES, _MOVES, _MOVE = 500, 30, 0.25
-#: What a closure forbids.
+#: Newton's method that closes loops: number of starts at most.
+_STARTS = 20
+#: Newton's method: number of steps of a start at most.
+_STEPS = 60
+#: Newton's method: longest step [rad, m].
+_FARTHEST = 0.5
+#: Newton's method: gap that counts as closed [rad, m].
+_CLOSED = 1e-9
+#: Number of closed positions at which redundant conditions are looked for.
+_PLACES = 3
+#: Length of the independent part of a normalised row below which it counts as redundant there.
+_DEPENDENT = 1e-7
+#: Number of choices of conditions that are compared, at most.
+_CHOICES = 500
+#: Number of steps that a mechanism is moved for that.
+_MOVES = 30
+#: Length of each of these steps [rad, m].
+_MOVE = 0.25
+#: Kinds of closures, by the relative motion that they forbid.
 KINDS = ("point", "hinge", "weld", "rolling")
 
 
 class OpenTree(Protocol):
-    """What conditions of loops ask of a tree of bodies, see `Mechanism`."""
+    """Protocol of a tree of bodies for conditions of loops, see `Mechanism`."""
 
     @property
     def name(self) -> str: ...
@@ -124,7 +135,7 @@ class Closure:
             raise ValueError(f"{where}: only a weld has an attitude")
 
     def conditions(self, tree: OpenTree) -> list[Condition]:
-        """In terms of the intermediates of the tree."""
+        """Conditions of the closure, in terms of the intermediates of the tree."""
         if self.kind == "rolling":
             return _rolling(tree, self)
         turns = {"point": 0, "hinge": 2, "weld": 3}[self.kind]
@@ -140,8 +151,8 @@ class Coupling:
     expression: sp.Expr
 
     def conditions(self, tree: OpenTree) -> list[Condition]:
-        """In terms of coordinates and speeds. Raises `ValueError` for speeds that are not linear,
-        and where no coordinate and no speed is bound."""
+        """Conditions in terms of coordinates and speeds. Raises `ValueError` for speeds that are
+        not linear, and where no coordinate and no speed is bound."""
         steps = tree.recursion.steps
         found = _spelled_out(steps, self.expression)
         speeds = tree.speeds
@@ -316,9 +327,9 @@ def _basis(matrices: Sequence[Numbers]) -> list[int]:
 
 
 def _most_regular(matrices: Sequence[Numbers], found: list[int]) -> list[int]:
-    """Of all choices of as many rows as were found that whose smallest singular value is, at the
-    matrix where it is smallest, the largest: a choice that is good at one place may depend at
-    another."""
+    """Choice of as many rows as `found`, the most regular one: its smallest singular value, at the
+    matrix where it is smallest, is the largest. A choice that is good at one place may be dependent
+    at another."""
     if not (matrices and found):
         return found
     sizes = np.max([np.linalg.norm(m, axis=1) for m in matrices], axis=0)

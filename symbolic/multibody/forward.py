@@ -63,7 +63,7 @@ class Articulated:
         self.b = [x + y for x, y in zip(self.b, (*moment, *force), strict=True)]
 
     def named(self, stage: str) -> Articulated:
-        """The same with symbols for its entries."""
+        """Articulated inertia with symbols for its entries."""
         A = {
             (i, j): self.steps.scalar(f"A{stage}.{self.name}.{i}{j}", e)
             for (i, j), e in self.A.items()
@@ -217,7 +217,7 @@ def take_off(parent: Articulated, speed: str, pivot: SharedPivot) -> None:
 
 
 def velocity_terms(link: Link, frame: Frame, inner: Frame) -> tuple[Vector, Vector]:
-    """What alpha is besides that of the link before it and u', from velocities."""
+    """Velocity-dependent part of alpha: the terms besides those of the link before it and of u'."""
     turning, sliding = frame.joint.along(link.u)
     if isinstance(link.primitive, Aim):
         turning = ZERO
@@ -234,8 +234,8 @@ def eliminated(
     free: sp.Expr,
     rotor: sp.Expr,
 ) -> tuple[Articulated, Pivot] | None:
-    """What is left of A and b when u' along a direction follows from its equation; None if nothing
-    has inertia there. free : 1, or 1 - lock. rotor : what only u' moves."""
+    """Articulated inertia A and bias b after elimination of u' along a direction by its equation;
+    None if nothing has inertia there. free : 1, or 1 - lock. rotor : inertia that only u' moves."""
     steps, name = left.steps, left.name
     along_axis = direction.count(1) == 1 and direction.count(0) == 5
     axis = direction.index(1) if along_axis and free == 1 and rotor == 0 else None

@@ -1,4 +1,4 @@
-"""Joints: how the axes of a body move in those of the body before it."""
+"""Joints: motions of the axes of a body in those of the body before it."""
 
 from __future__ import annotations
 

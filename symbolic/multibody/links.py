@@ -1,4 +1,4 @@
-"""From joints to links with one primitive motion each, massless ones where a joint has more."""
+"""Links of joints: one primitive motion each, massless ones where a joint has more."""
 
 from __future__ import annotations
 

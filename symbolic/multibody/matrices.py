@@ -44,8 +44,10 @@ from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Matrix, Steps, Vector, vector
 from kinesym.symbolic.names import by_name, name_of, t
 
-#: Blocks of speeds of the base: its rotation, its translation.
-BASE, SHIFT = 0, 1
+#: Block of speeds of the base: its rotation.
+BASE = 0
+#: Block of speeds of the base: its translation.
+SHIFT = 1
 
 Blocks = Mapping[int, Matrix]
 Rows = defaultdict[int, list[Vector]]  # terms of a column by its blocks
@@ -258,7 +260,7 @@ def project(rows: Rows, W: Blocks, V: Blocks, force: Vector, moment: Vector) -> 
 
 
 def gravity(tree: Tree) -> Vector:
-    """In world axes; 0 where the measured acceleration of the base contains it."""
+    """Gravity in world axes; 0 where the measured acceleration of the base contains it."""
     measured = not isinstance(tree.base, FixedBase) and tree.base.acceleration == "imu"
     return ZERO if measured else vector(tree.gravity)
 

@@ -183,7 +183,7 @@ class Mechanism(Displayed):
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """Of closed loops, without redundant ones."""
+        """Conditions of closed loops, without redundant ones."""
         return independent_conditions(self, self._every_condition)
 
     @property
@@ -342,7 +342,7 @@ class Mechanism(Displayed):
 
     @cached_property
     def poses(self) -> Poses:
-        """Where all links are."""
+        """Poses of all links."""
         steps = Steps()
         poses, counts = {-1: self.base.pose(steps)}, [0, len(steps.definitions)]
         for k, link in enumerate(self.links):
@@ -374,7 +374,7 @@ class Mechanism(Displayed):
         return Recursion(steps, frames, *inwards(steps, self.moving, frames, own))
 
     def load_wrenches(self, number: int, frames: Mapping[int, Frame]) -> list[Wrench]:
-        """Of the loads on the body of a link."""
+        """Wrenches of the loads on the body of a link."""
         name = self.links[number].name
         return [load_wrench(frames[number], load) for load in self.applied if load.body == name]
 
@@ -388,13 +388,13 @@ class Mechanism(Displayed):
         return here.place + here.attitude @ vector(at)
 
     def velocity(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector:
-        """Its velocity in world axes [m/s]."""
+        """Velocity of a point of a body in world axes [m/s]."""
         frame = self.frame(body)
         return frame.attitude @ (frame.velocity + frame.angular.cross(vector(at)))
 
     def specific_force(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector:
-        """What an accelerometer at a point of a body shows: its acceleration minus gravity, in the
-        axes of the body [m/s^2]; it contains the rates of the speeds."""
+        """Specific force, the signal of an accelerometer at a point of a body: its acceleration
+        minus gravity, in the axes of the body [m/s^2]; it contains the rates of the speeds."""
         frame = self.frame(body)
         return frame.acceleration + frame.change @ vector(at)
 
@@ -421,7 +421,7 @@ class Mechanism(Displayed):
         return {name: found[name] for name in self.speeds}
 
     def center_of_mass(self) -> Vector:
-        """In world axes [m]; raises `ValueError` if nothing has a mass."""
+        """Centre of mass in world axes [m]; raises `ValueError` if nothing has a mass."""
         total = sp.Add(*(mass_of(b) for b in self.bodies))
         if total.is_zero:
             raise ValueError(f"{self.name} has no centre of mass: all masses are 0")
@@ -467,7 +467,7 @@ class Mechanism(Displayed):
         return energy
 
     def potential_energy(self) -> sp.Expr:
-        """Of gravity, zero in the origin of the world [J]."""
+        """Potential energy of gravity, zero in the origin of the world [J]."""
         gravity = vector(self.gravity)
         return -sp.Add(*(mass_of(b) * (gravity @ self.place(b.name, b.com)) for b in self.bodies))
 
@@ -475,7 +475,7 @@ class Mechanism(Displayed):
         check_known(body, [b.name for b in self.bodies], f"{body} is no body of {self.name}")
 
     def _number(self, body: str | None) -> int:
-        """Of the link that moves with a body; -1 for the base."""
+        """Number of the link that moves with a body; -1 for the base."""
         if body is None:
             return -1
         self._check_body(body)

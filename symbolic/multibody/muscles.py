@@ -25,12 +25,25 @@ _BELLS = (
     (0.433004984392647, 0.716775413397760, -0.029947116970696, 0.200356847296188),
     (0.1, 1.0, math.sqrt(0.125), 0.0),
 )
-#: Of the force-velocity curve, of the passive force-length curve with the length where it is 0, and
-#: of the tendon.
-_D1, _D2, _D3, _D4 = -0.3211346127989808, -8.149, -0.374, 0.8825327733249912
-_STIFF, _SHORTEST = 4.0, 0.2
-_C1, _C2, _C3 = 0.2, 1.0, 0.2
-#: What must be positive, and what may be 0.
+#: Force-velocity curve d1 asinh(d2 v + d3) + d4: its scale of forces.
+_D1 = -0.3211346127989808
+#: Force-velocity curve: its scale of velocities.
+_D2 = -8.149
+#: Force-velocity curve: its shift along velocities.
+_D3 = -0.374
+#: Force-velocity curve: its shift along forces.
+_D4 = 0.8825327733249912
+#: Shape of the passive force-length curve: exponential growth over the passive strain.
+_STIFF = 4.0
+#: Length of fibres at which the passive force is 0, over the optimal length.
+_SHORTEST = 0.2
+#: Tendon curve c1 exp(k (l - c2)) - c3: its scale of forces.
+_C1 = 0.2
+#: Tendon curve: the length over slack length about which it is exponential.
+_C2 = 1.0
+#: Tendon curve: its shift along forces.
+_C3 = 0.2
+#: Parameters that must be positive, and those that may be 0.
 _POSITIVE = (
     "max_force",
     "optimal_length",
@@ -43,7 +56,7 @@ _POSITIVE = (
     "width",
     "steepness",
 )
-#: What may name an expression: a symbol for it, or the expression.
+#: Function of a name and an expression that returns a symbol for it, or the expression.
 Naming: TypeAlias = Callable[[str, sp.Expr], sp.Expr]
 _NUMBERS = ("length", *_POSITIVE, "pennation", "damping")
 
@@ -160,7 +173,7 @@ class Muscle:
 
     @cached_property
     def excitation(self) -> AppliedUndef:
-        """What the nerves ask for, an input."""
+        """Neural excitation, an input."""
         return self._signal("excitation")
 
     @cached_property
@@ -198,21 +211,22 @@ class Muscle:
 
     @property
     def fibre_length(self) -> sp.Expr:
-        """In units of the optimal length."""
+        """Fibre length in units of the optimal length."""
         if self.pennation.is_zero:
             return self.fibres_along / self.optimal_length
         thickness = self.optimal_length * sp.sin(self.pennation)
         return sp.sqrt(self.fibres_along**2 + thickness**2) / self.optimal_length
 
     def cosine(self, length: sp.Expr) -> sp.Expr:
-        """Of the angle between fibres and tendon, at a length of the fibres in units of the optimal
-        one."""
+        """Cosine of the angle between fibres and tendon, at a length of the fibres in units of the
+        optimal one."""
         if self.pennation.is_zero:
             return sp.S.One
         return self.fibres_along / (length * self.optimal_length)
 
     def fibre_velocity(self, rate: sp.Expr, cosine: sp.Expr) -> sp.Expr:
-        """In units of the largest; rate : at which muscle and tendon lengthen [m/s]."""
+        """Fibre velocity in units of the largest; rate : at which muscle and tendon lengthen
+        [m/s]."""
         if self.tendon == "compliant":
             force = self.normalised_force
             slope = _stiffness(self.tendon_strain) * (force + _C3)
@@ -220,7 +234,7 @@ class Muscle:
         return rate * cosine / (self.optimal_length * self.max_velocity)
 
     def fibre_force(self, rate: sp.Expr, named: Naming = spelled_out) -> sp.Expr:
-        """Of the fibres along the tendon, in units of the largest force. named : makes symbols of
+        """Fibre force along the tendon, in units of the largest force. named : makes symbols of
         what is used several times, given its name and expression."""
         length = named(f"fibre.{self.name}", self.fibre_length)
         cosine = named(f"cosine.{self.name}", self.cosine(length))
@@ -230,7 +244,7 @@ class Muscle:
         return (active + passive) * cosine
 
     def force(self, rate: sp.Expr, named: Naming = spelled_out) -> sp.Expr:
-        """What the tendon pulls with [N]; arguments of `fibre_force`."""
+        """Tendon force [N]; arguments of `fibre_force`."""
         if self.tendon == "compliant":
             return self.max_force * self.normalised_force
         return self.max_force * self.fibre_force(rate, named)
@@ -309,7 +323,7 @@ def _parts(outputs: Any) -> list[Any]:
 def _completed(
     tree: Tree, model: Model, muscles: Sequence[Muscle], tendons: Mapping[AppliedUndef, sp.Expr]
 ) -> Model:
-    """With the equations of activations and tendons."""
+    """Model with the equations of activations and tendons."""
     rates = {muscle.activation: muscle.activation_rate for muscle in muscles}
     constant, still = standing(tree)
     rows = [e.xreplace(still) for e in tendons.values()]

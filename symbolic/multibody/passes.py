@@ -35,8 +35,8 @@ Wrench = tuple[Vector, Vector]
 
 @dataclass(frozen=True)
 class Pose:
-    """Where a link is. attitude : rotation to world axes. place : of its origin, in world axes.
-    joint : relative to the link before it."""
+    """Pose of a link. attitude : rotation to world axes. place : position of its origin, in world
+    axes. joint : relative to the link before it."""
 
     attitude: Matrix
     place: Vector
@@ -68,8 +68,8 @@ class Frame:
 
 @dataclass(frozen=True)
 class Poses:
-    """Where all links are, and the base as number -1, in terms of the symbols of `steps`. counts :
-    how many of these there are before the base, after it, and after each link."""
+    """Poses of all links, and of the base as number -1, in terms of the symbols of `steps`. counts
+    : numbers of these symbols before the base, after it, and after each link."""
 
     steps: Steps
     poses: Mapping[int, Pose]
@@ -101,7 +101,7 @@ class Recursion:
 
 
 def pose(steps: Steps, inner: Pose, link: Link) -> Pose:
-    """Where a link is, from where the one before it is."""
+    """Pose of a link, from that of the one before it."""
     joint = placed(steps, link)
     attitude = joint.rotation
     if not isinstance(link.primitive, Aim):
@@ -168,8 +168,9 @@ def needed_wrench(steps: Steps, frame: Frame, body: Body) -> Wrench:
 def inwards(
     steps: Steps, links: Sequence[Link], frames: Mapping[int, Frame], own: Mapping[int, Wrench]
 ) -> tuple[dict[int, Wrench], dict[int, Wrench]]:
-    """For each link, and the base as number -1, in its axes and about its origin: force and moment
-    that reach it through its joint; and Kane's, which follow speeds. own : what a link needs.
+    """Inward pass: for each link, and the base as number -1, in its axes and about its origin,
+    force and moment that reach it through its joint; and Kane's, which follow speeds. own : wrench
+    that a link needs.
 
     They differ in the moment of links that are `Aim`ed: their parents do not turn them.
     """
@@ -206,7 +207,7 @@ def load_wrench(frame: Frame, load: Load) -> Wrench:
 
 
 def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
-    """What is left to the joint."""
+    """Wrench that is left to the joint: the needed one without the applied ones."""
     force, moment = needed
     for f, n in applied:
         force, moment = force - f, moment - n

@@ -1,4 +1,4 @@
-"""How a link moves relative to the one before it."""
+"""Relative kinematics: the motion of a link relative to the one before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Twist = tuple[Vector, Vector]
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a link is relative to the one before it.
+    """Pose of a link relative to the one before it.
 
     rotation : to the axes of that; to those of the world for `Aim`. offset : of its origin from
     that of the one before it, in the axes of that. parts : rotations by functions, one by one.
@@ -56,7 +56,7 @@ class Relative:
 
 
 def placed(steps: Steps, link: Link) -> Placed:
-    """Where a link is, in terms of the symbols of `steps`."""
+    """Relative pose of a link, in terms of the symbols of `steps`."""
     if isinstance(link.primitive, Functional):
         return placed_by_functions(steps, link, link.primitive)
     shift = ZERO
@@ -89,7 +89,8 @@ def ways_of(primitive: Primitive) -> tuple[Twist, ...]:
 
 
 def rotation_of(steps: Steps, link: Link) -> Matrix:
-    """From the axes of a link to those of the one before it; to those of the world for `Aim`."""
+    """Rotation matrix from the axes of a link to those of the one before it; to those of the world
+    for `Aim`."""
     if isinstance(link.primitive, Hinge):
         q = link.q[0]
         return steps.matrix(f"R.{link.name}", about(steps, link.primitive.direction, q.name, q))
@@ -113,7 +114,7 @@ def about(steps: Steps, direction: Vector, name: str, angle: sp.Expr) -> Matrix:
 
 
 def sine_cosine(steps: Steps, name: str, angle: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """Of an angle of that name."""
+    """Sine and cosine of an angle, known by that name."""
     return _known(steps, f"sin.{name}", sp.sin(angle)), _known(steps, f"cos.{name}", sp.cos(angle))
 
 
@@ -141,8 +142,8 @@ def placed_by_functions(steps: Steps, link: Link, motion: Functional) -> Placed:
 
 
 def moved_by_functions(steps: Steps, link: Link, motion: Functional, at: Placed) -> Relative:
-    """Each rotation adds f' q' along its axis to the angular velocity, and f'' q'^2 to its rate,
-    besides what the axes before it turn by."""
+    """Relative motion of a joint of functions. A rotation adds f' q' along its axis to the angular
+    velocity, and f'' q'^2 to its rate, besides what the axes before it turn by."""
     name, turns, w, bias = link.name, [ZERO for _ in link.q], ZERO, ZERO
     for k, ((axis, angle), step) in enumerate(zip(motion.rotations, at.parts, strict=True)):
         part = f"{name}.{k + 1}"
@@ -171,7 +172,8 @@ def moved_by_functions(steps: Steps, link: Link, motion: Functional, at: Placed)
 def changes(
     steps: Steps, name: str, function: sp.Expr, link: Link
 ) -> tuple[list[sp.Expr], sp.Expr]:
-    """Its slopes for each coordinate, and its second derivative in time for constant speeds."""
+    """Slopes of a function for each coordinate, and its second derivative in time for constant
+    speeds."""
     slopes = [function.diff(q) for q in link.q]
     curve = sum(
         (

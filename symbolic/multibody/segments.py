@@ -15,7 +15,8 @@ from kinesym.base.checks import check_text, finite, mapping, shown
 Position: TypeAlias = tuple[float, float, float]
 PlanarPosition: TypeAlias = tuple[float, float]
 
-#: How much a principal moment of inertia may exceed the sum of the others by rounding.
+#: Relative amount by which a principal moment of inertia may exceed the sum of the others by
+#: rounding.
 ROUNDING = 1e-9
 
 

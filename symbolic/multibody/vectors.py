@@ -124,7 +124,7 @@ class Steps:
         self.definitions: dict[sp.Symbol, sp.Expr] = {}
 
     def copy(self) -> Steps:
-        """The same so far, which can go on by itself."""
+        """Copy of the definitions so far, which can be extended by itself."""
         made = Steps()
         made.definitions.update(self.definitions)
         return made

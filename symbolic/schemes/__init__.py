@@ -22,7 +22,7 @@ _COLLOCATION = (
 SCHEMES: dict[str, CollocationScheme] = {
     name: s for s in _COLLOCATION for name in (s.name, s.alias) if name
 }
-#: Those that choose their steps in a simulation.
+#: Collocation schemes that choose their steps in a simulation.
 ADAPTIVE: dict[str, CollocationScheme] = {s.name: s for s in (RADAU_5,)}
 EXPLICIT: dict[str, ExplicitScheme] = {s.name: s for s in (RK4, DORMAND_PRINCE)}
 

@@ -1,4 +1,4 @@
-"""What a discretisation scheme is."""
+"""Discretisation schemes: explicit Runge-Kutta methods and collocation schemes, as data."""
 
 from __future__ import annotations
 
@@ -55,12 +55,13 @@ class ExplicitScheme:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Name of the method in messages."""
         return self.name
 
     @property
     def tableau(self) -> dict[str, object]:
-        """All numbers for the loops: rows of `a` lead to the stages, the last one to the end."""
+        """Butcher tableau as numbers for the loops: rows of `a` lead to the stages, the last one to
+        the end."""
         stages = len(self.weights)
         rows = [[*row, *[0.0] * (stages - len(row))] for row in (*self.matrix, self.weights)]
         return {
@@ -124,7 +125,7 @@ class CollocationScheme:
 
     @property
     def title(self) -> str:
-        """What messages call it: also its well-known name."""
+        """Name of the scheme in messages, with its well-known name."""
         return f"{self.name} ({self.alias})" if self.alias else self.name
 
     @property
@@ -145,7 +146,8 @@ class CollocationScheme:
 
     @property
     def tableau(self) -> dict[str, object]:
-        """All numbers for the loops: rows of `a` lead to the stages, the last one to the end."""
+        """Butcher tableau as numbers for the loops: rows of `a` lead to the stages, the last one to
+        the end."""
         return {
             "order": self.order,
             "implicit": self.stages - self.explicit_start,
