@@ -21,12 +21,14 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import cloudpickle
 import numpy as np
 
+from kinesym.base.extras import required
 from kinesym.runtime.results.estimates import Estimates
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.status import Task
+
+cloudpickle = required("cloudpickle")
 
 #: The file that says which study a folder holds, and folders in it.
 MARK, JOURNAL, RESULTS = "study", "journal", "results"
