@@ -362,7 +362,7 @@ class Study(Displayed):
         """A figure: with a name, that number of each task, by the values of another column of the
         table; without, the objectives of each of these in order (a waterfall). by : the first part
         of the label if None. Raises `ValueError` where nothing is done yet, or for other names."""
-        from kinesym.runtime.results.study_plots import plot_by, waterfall  # brings matplotlib
+        from kinesym.runtime.studies.plots import plot_by, waterfall  # brings matplotlib
 
         table = self.table()
         done = table[table["status"] == str(Task.DONE)] if len(table) else table
