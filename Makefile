@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PARTS := base symbolic codegen runtime gait models examples
 
-.PHONY: setup demo test test-all lint tree bench docs clean
+.PHONY: setup demo test test-core test-all lint tree bench docs clean
 
 setup: .venv/.kinesym
 
@@ -13,8 +13,14 @@ setup: .venv/.kinesym
 	environments; install its venv package (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python tools/build_cyipopt.py
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,pinocchio]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test,lint,pinocchio]'
 	@touch $@
+
+# The core in an environment of its own, without the packages of any extra but those of its tests.
+test-core:
+	test -x build/core/bin/python || $(PYTHON) -m venv build/core
+	build/core/bin/python -m pip install --quiet --disable-pip-version-check '.[test-core]'
+	build/core/bin/python -m pytest -q -n auto --core -m "not study"
 
 demo: setup
 	$(BIN)/kinesym run standing --out results

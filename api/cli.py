@@ -17,6 +17,7 @@ from typing import Any
 
 # What only one command needs is imported there: an example should not wait for it.
 from kinesym import examples
+from kinesym.base.extras import NotInstalled, required
 from kinesym.examples import gallery, studies
 from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
 
@@ -36,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         status = int(options.action(options))
         print(end="", flush=True)
+    except NotInstalled as error:
+        return _refused(str(error))
     except BrokenPipeError:
         if not _reader_left():
             raise
@@ -126,13 +129,11 @@ def _run_study(options: argparse.Namespace) -> int:
 
 def _loaded(script: Path) -> ModuleType:
     """A script as a module that workers get as a whole, as they cannot import it."""
-    import cloudpickle
-
     spec = importlib.util.spec_from_file_location("kinesym_study_script", script)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = made
-    cloudpickle.register_pickle_by_value(made)
+    required("cloudpickle").register_pickle_by_value(made)
     spec.loader.exec_module(made)
     return made
 

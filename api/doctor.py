@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from kinesym.base.checks import threads
+from kinesym.base.extras import EXTRAS, installed
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.evaluate import model_functions
 from kinesym.internal.problems.pipeline import c_of
@@ -21,6 +22,7 @@ def diagnosis() -> Iterator[tuple[str, bool, str]]:
     """(what, whether it works, a line about it and its remedy), one by one."""
     yield from _compiler()
     yield from _ipopt()
+    yield "extras", True, "; ".join(map(_extra, EXTRAS))
     chosen = os.environ.get("OMP_NUM_THREADS")
     source = "OMP_NUM_THREADS" if chosen else "processors; set OMP_NUM_THREADS to change it"
     yield "threads", True, f"{threads()} ({source})"
@@ -64,3 +66,11 @@ def _ipopt() -> Iterator[tuple[str, bool, str]]:
     words = ", ".join(solvers) or "none works; install an IPOPT with MUMPS"
     words += f"; not time-structured: {reason}" if reason else ""
     yield "linear solvers", bool(solvers), words
+
+
+def _extra(name: str) -> str:
+    """An optional extra of the distribution: installed, or which packages of it are missing."""
+    missing = [package for package in EXTRAS[name] if not installed(package)]
+    if not missing:
+        return f"{name} installed"
+    return f"{name} without {', '.join(missing)} (pip install 'kinesym[{name}]')"

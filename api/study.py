@@ -17,11 +17,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import cloudpickle
 import numpy as np
 from filelock import FileLock, Timeout
 
 from kinesym.base import checks
+from kinesym.base.extras import required
 from kinesym.base.notebook import Displayed
 from kinesym.collocation import Collocation
 from kinesym.internal.problems.content import counts_as, digest, title_of
@@ -52,6 +52,7 @@ from kinesym.shooting import Shooting
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 
+cloudpickle = required("cloudpickle")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: Results that are not tried again where nothing has changed.
@@ -361,7 +362,7 @@ class Study(Displayed):
         """A figure: with a name, that number of each task, by the values of another column of the
         table; without, the objectives of each of these in order (a waterfall). by : the first part
         of the label if None. Raises `ValueError` where nothing is done yet, or for other names."""
-        from kinesym.runtime.results.study_plots import plot_by, waterfall  # brings matplotlib
+        from kinesym.runtime.studies.plots import plot_by, waterfall  # brings matplotlib
 
         table = self.table()
         done = table[table["status"] == str(Task.DONE)] if len(table) else table

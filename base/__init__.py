@@ -1,1 +1,2 @@
-"""The ground floor: checks of arguments, warnings, tables in notebooks, names that load late."""
+"""The ground floor: checks of arguments, warnings, tables in notebooks, names that load late,
+optional packages."""

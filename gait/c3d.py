@@ -6,7 +6,6 @@ This file is also the program of that process. It imports nothing of kinesym and
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -45,13 +44,14 @@ def content(path: str | Path) -> dict[str, Any]:
     have them. `descriptions` are of the points; `axes` and `screen` declare the upward axis. `said`
     and `frames` are the numbers of frames of its header and of those that are there.
 
-    Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for files that cannot
+    Raises `FileNotFoundError`, `NotInstalled` without ezc3d, and `ValueError` for files that cannot
     be read as C3D.
     """
+    from kinesym.base.extras import check_installed  # here: the program imports nothing of kinesym
+
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    if importlib.util.find_spec("ezc3d") is None:  # there is no wheel for AArch64 with Linux
-        raise ImportError("C3D files are read by ezc3d: pip install ezc3d")
+    check_installed("ezc3d")
     size = Path(path).stat().st_size
     limits = {"memory": MEMORY + PER_BYTE * size, "seconds": SECONDS + SECONDS_PER_BYTE * size}
     with tempfile.TemporaryDirectory() as folder:

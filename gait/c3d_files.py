@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ import numpy as np
 
 from kinesym.base import checks
 from kinesym.base.checks import check_choice, check_kind, naming, shown
+from kinesym.base.extras import required
 from kinesym.gait.axes import (
     DIRECTIONS,
     NOTHING,
@@ -203,14 +203,12 @@ def write_c3d(
     pressure, at a multiple of the rate of the markers. The first sample is put at the nearest whole
     frame. unit : "m", "cm" or "mm". up, forward : axes of the file.
 
-    Raises `ImportError` without ezc3d, and `ValueError` for wrenches that do not cover the markers.
+    Raises `NotInstalled` without ezc3d, and `ValueError` for wrenches that do not cover the
+    markers.
     """
     check_kind(markers, Markers, "kinesym.gait")
     check_choice(unit, UNITS, "unit")
-    if importlib.util.find_spec("ezc3d") is None:
-        raise ImportError("C3D files are written by ezc3d: pip install ezc3d")
-    import ezc3d
-
+    ezc3d = required("ezc3d")
     if len(markers) < 2:
         raise ValueError(
             "C3D files have a rate, which a single sample does not tell; to_trc writes it"

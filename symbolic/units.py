@@ -8,6 +8,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.base.extras import required
 from kinesym.symbolic.declared import Declared
 from kinesym.symbolic.names import name_of, t, written
 
@@ -47,11 +48,7 @@ class _Checked:
     Whole numbers and fractions have none; a number with a point may stand for anything."""
 
     def __init__(self, units: Mapping[Any, str]) -> None:
-        try:
-            import pint  # here: an extra
-        except ImportError as error:
-            raise ImportError("check_units needs the package pint: pip install pint") from error
-        self._registry: Any = pint.UnitRegistry()
+        self._registry: Any = required("pint").UnitRegistry()
         self._units = {name: self.read(name, unit) for name, unit in units.items()}
         self._one, self._second = self._registry.Quantity(1.0), self.read("time", "s")
         self.known: dict[Any, Any] = {t: self._second}

@@ -4,6 +4,7 @@ are left to `make test-all`."""
 import importlib.util
 import os
 import signal
+import sys
 from collections import defaultdict
 from math import ceil, sqrt
 from pathlib import Path
@@ -22,6 +23,43 @@ STUDIES = (
     "examples/test_standing_study.py",
     "runtime/results/test_damaged_files.py",
     "symbolic/multibody/test_random_trees.py",
+)
+#: Tests of the domain, gait, files of models and studies, and of pages and examples that use it:
+#: `pytest --core` leaves them out, and single ones that are marked.
+DOMAIN = (
+    "api/malformed/test_gait.py",
+    "api/test_ground_reaction.py",
+    "api/test_notebooks.py",
+    "api/test_readme.py",
+    "api/test_study.py",
+    "benchmarks",
+    "examples",
+    "gait",
+    "models/test_gait_models.py",
+    "models/test_mjcf",
+    "models/test_muscle_paths.py",
+    "models/test_osim",
+    "models/test_planar_body.py",
+    "models/test_plausible.py",
+    "models/test_stretched.py",
+    "models/test_urdf.py",
+    "models/test_whole_body.py",
+    "public_reports/test_files.py",
+    "runtime/results/test_damaged_files.py",
+)
+#: What `pytest --core` hides: the domain itself, and packages of extras that no other package uses
+#: (dask, if it is there, is taken up by xarray, and imports cloudpickle).
+HIDDEN = (
+    "ezc3d",
+    "loky",
+    "kinesym.gait",
+    "kinesym.inverse",
+    "kinesym.mjcf",
+    "kinesym.models.files",
+    "kinesym.osim",
+    "kinesym.runtime.studies",
+    "kinesym.study",
+    "kinesym.urdf",
 )
 #: Where it runs about √n of the n rows of a test, as each takes long.
 SAMPLED = (
@@ -93,11 +131,26 @@ INTERPRETED = (
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
+    parser.addoption("--core", action="store_true", help="tests of the core, without the domain")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_configure(config):
+    """Hide from the tests of the core what it must not need."""
+    if config.getoption("core"):
+        sys.modules.update(dict.fromkeys(HIDDEN))
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the tests of the domain: they import what is hidden."""
+    place = collection_path.relative_to(TESTS).as_posix() if collection_path != TESTS else ""
+    return True if config.getoption("core") and place.startswith(DOMAIN) else None
+
+
+def pytest_collection_modifyitems(items, config):
     """Mark as studies what is one by its place; single tests are marked where they are. Rows of the
-    driver cyipopt are skipped without it."""
+    driver cyipopt are skipped without it, those of the domain in tests of the core."""
+    if config.getoption("core"):
+        items[:] = [item for item in items if not item.get_closest_marker("domain")]
     rows = defaultdict(list)
     cyipopt = importlib.util.find_spec("cyipopt")
     for item in items:

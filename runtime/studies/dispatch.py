@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from loky import ProcessPoolExecutor
-
+from kinesym.base.extras import required
 from kinesym.runtime.status import Task
 from kinesym.runtime.studies.work import (
     JOURNAL,
@@ -28,6 +27,8 @@ from kinesym.runtime.studies.work import (
     noted,
     work,
 )
+
+loky = required("loky")
 
 #: Duration that one part of a study should take [s]; it costs about a millisecond to send one.
 _PART = 0.3
@@ -122,7 +123,7 @@ class Dispatch:
         if self._own is None:
             environment = dict.fromkeys(THREADS, str(self.order.threads))
             options = {"env": environment, "initializer": _watch, "initargs": (os.getpid(),)}
-            self._own = ProcessPoolExecutor(self.workers, **options)
+            self._own = loky.ProcessPoolExecutor(self.workers, **options)
         return self._own
 
     def _close(self, kill: bool) -> None:

@@ -21,12 +21,14 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import cloudpickle
 import numpy as np
 
+from kinesym.base.extras import required
 from kinesym.runtime.results.estimates import Estimates
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.status import Task
+
+cloudpickle = required("cloudpickle")
 
 #: File that names the study of a folder.
 MARK = "study"

@@ -162,5 +162,5 @@ def test_units_of_angles_and_intermediates():
 
 def test_without_pint(monkeypatch):
     monkeypatch.setitem(sys.modules, "pint", None)
-    with pytest.raises(ImportError, match="check_units needs the package pint"):
+    with pytest.raises(ImportError, match=r"pip install 'kinesym\[units\]'"):
         spring().check_units()

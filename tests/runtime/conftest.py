@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kinesym.gait.marker_fit import MarkerFit
-from kinesym.gait.marker_scale import Scaling
 from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.bands import Band, Bands
 from kinesym.runtime.results.ensemble import Ensemble, Failure
@@ -135,15 +133,15 @@ def bands():
     return Bands(trials=[of_one, of_one], model="swing")
 
 
-def marker_fit():
+def of_gait():
+    from kinesym.gait.marker_fit import MarkerFit
+    from kinesym.gait.marker_scale import Scaling
+
     rows = {"knee": np.sin(TIME), "hip": np.cos(TIME)}
     error = np.where(TIME < 0.5, 1e-3, np.nan)
     std = dict.fromkeys(rows, error)
-    return MarkerFit("leg", TIME, rows, std, {"R.Knee": error}, 2e-3, ["knee"], ["R.Heel"])
-
-
-def scaling():
-    return Scaling(
+    yield MarkerFit("leg", TIME, rows, std, {"R.Knee": error}, 2e-3, ["knee"], ["R.Heel"])
+    yield Scaling(
         tree="leg",
         stretched={"femur_r": "thigh", "femur_l": "thigh"},
         factors={"thigh": 1.1},
@@ -165,9 +163,11 @@ def results():
 
 
 @pytest.fixture(scope="session")
-def every(results):
-    """Those that are no trajectories as well."""
-    return results | {type(result).__name__: result for result in (marker_fit(), scaling())}
+def every(results, pytestconfig):
+    """Those of gait as well, but for the tests of the core."""
+    if pytestconfig.getoption("core"):
+        return results
+    return results | {type(result).__name__: result for result in of_gait()}
 
 
 @pytest.fixture(scope="session")

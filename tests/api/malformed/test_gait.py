@@ -465,7 +465,10 @@ RECONSTRUCTED = [
     (lambda: ks.gait.Cycle(0.0, 1.0, 1.1, ()).instant("half"), "per cent", "text"),
 ]
 
-REFUSED = [*BODIES, *SYSTEMS, *SIGNALS, *FORCES, *RECONSTRUCTED]
+#: Counts that would take all memory, or days.
+COUNTS = [(lambda: kg.Butterworth(6.0, 10**9), "order of Butterworth must be at most 50")]
+
+REFUSED = [*COUNTS, *BODIES, *SYSTEMS, *SIGNALS, *FORCES, *RECONSTRUCTED]
 
 WARNED = [
     (lambda: kg.Body(mass=60.0), "the segments have 85 kg together"),
