@@ -456,7 +456,7 @@ class Collocation(Displayed):
     # -- solutions of it ----------------------------------------------------------------------
 
     def on_grid_of(self, solution: Solution) -> Collocation:
-        """This problem on the grid of a solution, such as one of `tolerance_grid`, without what was
+        """Problem on the grid of a solution, such as one of `tolerance_grid`, without what was
         left out for it; itself if it is the same. Raises `ValueError` for a solution of another
         problem, and what is none."""
         checks.check_kind(solution, Solution, "kinesym")

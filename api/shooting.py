@@ -168,7 +168,7 @@ class Shooting(Displayed):
 
     @property
     def segments(self) -> int:
-        """How many parts each trial is simulated in."""
+        """Number of parts each trial is simulated in."""
         return self._given.segments
 
     @property

@@ -83,7 +83,7 @@ _SLOW = "it takes too long, as damaged files do"
 
 
 def _reason(code: int, told: str) -> str:
-    """Why the process failed, nothing if it did not."""
+    """Reason why the process failed, nothing if it did not."""
     if code == 0:
         return ""
     if -code == getattr(signal, "SIGXCPU", None):

@@ -41,9 +41,14 @@ from kinesym.runtime.summary import listed
 R = TypeVar("R")
 #: The pooled standard deviation is at least this share of the rms of what is measured.
 _LEAST = 1e-9
-#: Fits with other standard deviations at most, and relative changes of these that end them: the
-#: larger one if they fall slowly, by less than a factor from fit to fit.
-_ROUNDS, _SETTLED, _SLOW, _FACTOR = 50, 1e-6, 1e-4, 10.0
+#: Fits with other standard deviations, at most.
+_ROUNDS = 50
+#: Relative change of standard deviations that ends them.
+_SETTLED = 1e-6
+#: Relative change that ends fits whose standard deviations fall slowly.
+_SLOW = 1e-4
+#: Factor from fit to fit below which standard deviations fall slowly.
+_FACTOR = 10.0
 #: A note on these where one does not converge.
 _NOT_CONVERGED = (
     "with the standard deviations that the residuals show the fit did not converge; they are of "
@@ -197,7 +202,7 @@ class Estimation:
     def merit_before(
         self, runs: Callable[[], Sequence[Trajectory]], J: float, priors: float
     ) -> float:
-        """The same of trajectories before a fit, which have no standard deviations for what is not
+        """Merit of trajectories before a fit, which have no standard deviations for what is not
         known; infinite with a loss that is no likelihood."""
         ones = [Noise(group, 1.0, 0.0, 0.0) for group in self.unknown]
         shown = with_noise(runs(), self.trials, ones) if self.reweighs else ()

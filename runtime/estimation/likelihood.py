@@ -1,4 +1,4 @@
-"""How likely a record is at the estimates of a fit, and by what fits are ranked."""
+"""Likelihood of a record at the estimates of a fit, and the merit by which fits are ranked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def likelihood_of(
     loss: RobustLoss | None = None,
     posterior: bool = False,
 ) -> Sequence[Likelihood]:
-    """Of a fit whose objective is the misfit of the samples; none where residuals have no density.
+    """Likelihood of a fit whose objective is the misfit of the samples; none where residuals have
+    no density.
 
     runs : with standard deviations, trials : as they were given, without those that are not known:
     of these the likelihood is the largest one, whatever `runs` have. directions : in which the
@@ -60,9 +61,9 @@ def merit_of(
     loss: RobustLoss | None = None,
     priors: float = 0.0,
 ) -> float:
-    """By what fits of the same samples are ranked where standard deviations are estimated, of which
-    objectives are about the degrees of freedom, however good a fit is: -2 log L, the lower the
-    better.
+    """Merit by which fits of the same samples are ranked where standard deviations are estimated:
+    -2 log L, the lower the better. Objectives are then about the degrees of freedom, however good
+    a fit is.
 
     runs, trials : see `likelihood_of`. priors : the squares of what was known before, -2 log of its
     density. objective : in place of -2 log of the density of residuals that have none.
@@ -81,7 +82,7 @@ def _normal(e: Array, std: Array) -> float:
 
 
 def _student(loss: RobustLoss) -> Callable[[Array, Array], float]:
-    """The same of errors with the density of Student's t."""
+    """Log likelihood of errors with the density of Student's t."""
     c = loss.tuning
     height = float(gammaln(0.5 * (c + 1.0)) - gammaln(0.5 * c) - 0.5 * np.log(np.pi * c))
 

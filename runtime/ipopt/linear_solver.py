@@ -73,7 +73,8 @@ def choose(name: str, options: Mapping[str, Any]) -> tuple[str, str]:
 
 @cache
 def obstacle() -> str:
-    """Why the time-structured solver cannot be used here; empty if it can. Solves three nodes."""
+    """Reason why the time-structured solver cannot be used here; empty if it can. Solves three
+    nodes."""
     try:
         ipopt = load_ipopt()
     except IpoptMissing:

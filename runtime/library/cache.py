@@ -80,7 +80,7 @@ def cache_limit() -> float:
 
 
 def trouble(folder: Path) -> str | None:
-    """Why nothing may be loaded from `folder`, as a sentence; None if there is no reason."""
+    """Reason why nothing may be loaded from `folder`, as a sentence; None if there is no reason."""
     try:
         status = folder.stat()
         links = [link for link in _links(folder) if not _trusted(link.lstat())]

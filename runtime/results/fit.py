@@ -91,7 +91,7 @@ class Fit(Trials):
 
     @property
     def values(self) -> Array:
-        """All unknowns, (n,), as `names` has them."""
+        """Values of all unknowns, (n,), as `names` has them."""
         return self.free_vector
 
     def _shifts(self) -> Mapping[str, float]:

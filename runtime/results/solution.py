@@ -23,8 +23,10 @@ from kinesym.runtime.summary import listed
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Errors of a grid, as shares, with which a solution is none, and one that is acceptable only.
-_WRONG, _DOUBTED = 0.25, 0.05
+#: Error of a grid, as a share, with which a solution is none.
+_WRONG = 0.25
+#: Error of a grid, as a share, with which one that is acceptable only is none.
+_DOUBTED = 0.05
 
 Variables: TypeAlias = Annotated[Array, "variable"]
 

@@ -112,8 +112,8 @@ class Trials(ByName, Saved):
 
     @classmethod
     def _renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
-        """As of `Saved`. Earlier fits had no status, and called their free vector values; earlier
-        solutions said beside their status whether they had converged."""
+        """Fields of an earlier file, see `Saved`. Earlier fits had no status, and called their free
+        vector values; earlier solutions said beside their status whether they had converged."""
         moved = {"values": "free_vector"}
         found = {moved.get(field, field): columns for field, columns in found.items()}
         if "success" not in attributes:

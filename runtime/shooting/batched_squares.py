@@ -24,19 +24,24 @@ from kinesym.runtime.status import Solve
 Rows = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-#: By which share of J, and of J of a model that says zero, a step may still lower it at the end.
-_REST, _ROUNDING = 1e-11, 1e-20
+#: Share of J by which a step may still lower it at the end.
+_REST = 1e-11
+#: Share of J of a model that says zero, by which a step may still lower J at the end.
+_ROUNDING = 1e-20
 #: A share of J by which a step may lower it where steps are as small as rounding.
 _NEARLY = 1e-7
 #: The shortest step, as a share of the unknowns.
 _SHORTEST = 1e-14
 #: A step that lowers J by this share keeps the matrix of Gauss and Newton.
 _FALLS = 0.2
-#: Iterations between two looks at which starts fall behind, and how many before the first.
-_LOOK, _FAIR = 10, 30
-#: Shares of the largest eigenvalue that count as none, and for which secants speak where squares of
-#: straight residuals may be flat.
-_SINGULAR, _FLAT = 1e-14, 1e-8
+#: Iterations between two looks at hopeless starts.
+_LOOK = 10
+#: Iterations before the first look.
+_FAIR = 30
+#: Share of the largest eigenvalue that counts as none.
+_SINGULAR = 1e-14
+#: Share below which secants speak, where squares of straight residuals may be flat.
+_FLAT = 1e-8
 #: Newton's iterations for the length of a step.
 _LENGTHS = 8
 

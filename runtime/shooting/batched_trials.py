@@ -22,9 +22,10 @@ from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.stepper import IVP, RawTrajectories, Stepper, bind
 
-#: Of a group of starts: operations of an evaluation that are worth what Python does beside them,
-#: and numbers that these may leave in memory.
-_WORTHWHILE, _NUMBERS = 3e7, 2**21
+#: Operations of an evaluation of a group of starts that are worth what Python does beside them.
+_WORTHWHILE = 3e7
+#: Numbers that an evaluation of a group of starts may leave in memory.
+_NUMBERS = 2**21
 
 
 class SideBySide:

@@ -18,8 +18,10 @@ from kinesym.runtime.shooting.trials import Simulated
 
 #: Steps towards the minimum, at most.
 _MOST = 8
-#: Of the last one, the share of the whole way in each unknown, or of what matters there.
-_SMALL, _HARMLESS = 0.05, 0.1
+#: Share of the whole way in each unknown that the last step may have.
+_SMALL = 0.05
+#: Share of what matters in an unknown that the last step may have.
+_HARMLESS = 0.1
 
 
 class FinerTrials(NamedTuple):

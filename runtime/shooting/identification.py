@@ -30,9 +30,12 @@ from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.status import Solve
 
-#: Tolerance of an easier problem that leads to another one, and simulations with derivatives: of
-#: the first one, which begins far off, and of others.
-_LOOSE, _MOST_FIRST, _MOST = 1e-8, 500, 50
+#: Tolerance of an easier problem that leads to another one.
+_LOOSE = 1e-8
+#: Simulations with derivatives of the first one, which begins far off.
+_MOST_FIRST = 500
+#: Simulations with derivatives of others.
+_MOST = 50
 #: By how much a fit may be worse than its guess, over the objective: rounding.
 _WORSE = 1e-6
 
@@ -52,7 +55,7 @@ class Identification:
 
     @property
     def trials(self) -> Simulated:
-        """As they were given."""
+        """Trials as they were given."""
         return self.task.trials
 
     @property
@@ -61,8 +64,8 @@ class Identification:
         return self.task.estimation.reweighs
 
     def fit(self, q: Array, chosen: Chosen) -> Fit:
-        """From q, where J is finite; see `ks.Shooting.solve`. Raises `ValueError` for a J that does
-        not suit the optimiser.
+        """Fit from q, where J is finite; see `ks.Shooting.solve`. Raises `ValueError` for a J that
+        does not suit the optimiser.
 
         Where estimates depend on standard deviations that are not known, fits with those that the
         residuals of the last one show are repeated until these stay.
@@ -104,9 +107,9 @@ class Identification:
         return replace(fit, status=Solve.WORSE, message=words)
 
     def minimum(self, q: Array, chosen: Chosen, first: bool) -> Minimised | None:
-        """Only the minimum, with first standard deviations for those that are not known; None if a
-        simulation does not reach its end at q. By Gauss-Newton, if it can be. first : whether
-        nothing easier led to q."""
+        """Minimum without its uncertainty, with first standard deviations for those that are not
+        known; None if a simulation does not reach its end at q. By Gauss-Newton, if it can be.
+        first : whether nothing easier led to q."""
         trials, (low, high) = self.trials, self.task.bounds
         if not np.isfinite(trials.cost(q)):
             return None

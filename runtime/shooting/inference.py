@@ -22,8 +22,10 @@ from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import ProfilePoint, Spring
 
-#: Share of the largest singular value that counts as none, and of derivatives that may be outside.
-_NULL, _OUTSIDE = 1e-7, 1e-5
+#: Share of the largest singular value that counts as none.
+_NULL = 1e-7
+#: Share of derivatives that may be outside.
+_OUTSIDE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)

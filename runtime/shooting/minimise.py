@@ -25,8 +25,10 @@ from kinesym.runtime.status import Solve
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
-#: Share of the cost by which a step may still lower it at a minimum, and of the first cost.
-_REST, _ROUNDING = 1e-7, 1e-14
+#: Share of the cost by which a step may still lower it at a minimum.
+_REST = 1e-7
+#: Share of the first cost by which a step may still lower it at a minimum.
+_ROUNDING = 1e-14
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
 
@@ -61,8 +63,8 @@ def log_of(unknowns: Unknowns) -> NDArray[np.bool_]:
 
 
 class Chosen(NamedTuple):
-    """How to minimise, see `ks.Shooting.solve`; limit : of iterations. options : further ones, of
-    the optimiser."""
+    """Choices of a minimisation, see `ks.Shooting.solve`; limit : of iterations. options : further
+    ones, of the optimiser."""
 
     optimizer: str
     scale: bool
@@ -74,8 +76,8 @@ class Chosen(NamedTuple):
 
 @dataclass
 class Minimisation:
-    """What is minimised, J(q) of trials within bounds, with q = scale * y, or for parameters on a
-    logarithmic scale exp(y); and how.
+    """Objective of a minimisation, J(q) of trials within bounds, with q = scale * y, or for
+    parameters on a logarithmic scale exp(y); and how.
 
     unit : a typical cost, so that tolerances are relative. squares : whether J is a sum of squares
     r(q)^2 with known d r/d q. report is called after each iteration. `history` is filled on the

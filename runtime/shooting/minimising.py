@@ -127,7 +127,7 @@ def sizes(trials: Simulated, bounds: tuple[Array, Array], q: Array) -> Array:
 
 
 def _size_by_effect(trials: Simulated, q: Array, which: NDArray[np.bool_], size: Array) -> float:
-    """How far some unknowns go down the gradient to where the objective is lowest, with the
+    """Distance that some unknowns go down the gradient to where the objective is lowest, with the
     curvature there by a difference; zero if that is nowhere."""
     slope = np.where(which, trials.gradient(q), 0.0)
     largest = float(np.abs(slope).max())

@@ -73,7 +73,7 @@ def residuals_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> Residu
 
 
 def number_of_samples(trials: Simulated) -> int:
-    """How many samples are not missing."""
+    """Number of samples that are not missing."""
     samples = trials.samples()
     return int(np.count_nonzero((samples.channel >= 0) & (samples.weight > 0.0)))
 

@@ -80,8 +80,8 @@ def known_as(
     variance: float,
     squares: float,
 ) -> list[KnownAs]:
-    """What is known of unknowns that change along directions, group by group of those that have to
-    do with each other.
+    """Identifiable combinations of unknowns that change along directions, group by group of those
+    that have to do with each other.
 
     rise(which, values) : of J with some of the unknowns held at values, all else following;
     infinite or NaN where there is no minimum. variance, squares : see `unchanged`.
@@ -95,8 +95,8 @@ def known_as(
 
 
 def _known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs]:
-    """The same of unknowns that all change. same(values) : whether the record is explained as well
-    with them held there."""
+    """Identifiable combinations of unknowns that all change. same(values) : whether the record is
+    explained as well with them held there."""
     if exchange.directions.shape[1] == len(exchange.names):
         return _groups(exchange, np.zeros((0, len(exchange.names))), [])
     count = exchange.directions.shape[1]

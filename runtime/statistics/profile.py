@@ -78,7 +78,7 @@ class ProfilePoint:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rises:
-    """How J rises: at `values`, in order, by `rise` in units of the variance of samples; the ends
+    """Rise of J: at `values`, in order, by `rise` in units of the variance of samples; the ends
     `low` and `high` of an interval, infinite, or the bound, where a side is open, and remarks on
     these, without the name of the quantity."""
 
@@ -145,7 +145,7 @@ class _Rise:
         return float(np.sqrt(max(point.objective - self.best.objective, 0.0) / self.variance))
 
     def step(self, point: ProfilePoint, sign: int) -> float:
-        """How far it is from a point to the goal along the root, whose slope is known there."""
+        """Distance from a point to the goal along the root, whose slope is known there."""
         root = self.root(point)
         slope = sign * point.slope / (2.0 * root * self.variance) if root > 0.0 else 0.0
         return (self.goal - root) / slope if slope > 0.0 else np.inf * (self.goal - root)

@@ -48,8 +48,10 @@ _WAYS: Mapping[str, Mapping[str, Any]] = {
 #: The first barrier parameter from states that outputs show: that of others keeps small values,
 #: as of which logarithms are measured, off bounds that do not bind, and so off the record.
 _SHOWN = 1e-5
-#: Merits that are the same: their difference over the objective, and over the squares of samples.
-_SAME, _ROUNDING = 1e-5, 1e-9
+#: Difference of merits that are the same, over the objective.
+_SAME = 1e-5
+#: Difference of merits that are the same, over the squares of samples.
+_ROUNDING = 1e-9
 #: Share of an objective by which conditions that are left out do not change it.
 _UNBENT = 1e-6
 #: Most variables of a lost problem for which other starts are tried: more would take minutes.

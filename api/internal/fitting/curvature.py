@@ -295,7 +295,7 @@ def solved_of(solution: Solution) -> Solved:
 
 
 def multipliers_of(solution: Solution) -> Multipliers:
-    """Those of constraints, lower and upper bounds."""
+    """Multipliers of constraints, lower and upper bounds."""
     return solution.multipliers, solution.lower_multipliers, solution.upper_multipliers
 
 

@@ -413,7 +413,7 @@ class Discretisation:
 
     @cached_property
     def estimation(self) -> Estimation:
-        """What is estimated from which samples."""
+        """Estimation of the unknowns from the samples."""
         objective = self.symbolic.objective
         mixed = bool(objective.integrand != 0 or objective.terminal != 0)
         integrated = self.formulation.noisy or bool(self.population)

@@ -59,8 +59,9 @@ class ShootingProblem:
 
     @staticmethod
     def of(question: ShootingQuestion, by_events: bool = True) -> ShootingProblem:
-        """What a question means. by_events : whether jumps of the equations become events, where
-        that can be. Raises `ValueError` for whatever does not fit, before anything is compiled."""
+        """Problem that a question means. by_events : whether jumps of the equations become events,
+        where that can be. Raises `ValueError` for whatever does not fit, before anything is
+        compiled."""
         asked = _stated(question)
         system, objective, method = asked.system, asked.objective, asked.method
         threads, smooth = asked.threads, asked.system
@@ -161,7 +162,7 @@ class ShootingProblem:
         return Identification(task, weighed, partial(self._judged, given))
 
     def _task(self, given: ShootingArguments, trials: Simulated) -> Task:
-        """What is to be found of trials."""
+        """Task of identification for these trials."""
 
         def finer() -> FinerTrials:
             return self.finer if given is self.given else self._finer(given)
@@ -190,7 +191,7 @@ class ShootingProblem:
         return {} if self.program is None else dict(self.program.timings)
 
     def setting(self) -> dict[str, Any]:
-        """What is solved, in words."""
+        """Description of the problem for the report: model, trials, bounds and method."""
         given, names = self.given, list(self.given.unknowns.parameters)
         low, high = (side[: len(names)] for side in given.bounds)
         steps = given.steps

@@ -1,4 +1,5 @@
-"""Why a problem has no solution, or none was found: contradictions, what must give, what holds it.
+"""Reasons why a problem has no solution, or none was found: contradictions, what must give, what
+holds it.
 
 Each function looks for one kind of cause and says it in sentences that name conditions as they were
 written; `why` puts the likeliest first.

@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class ShootingQuestion:
-    """What is asked for: all arguments of `Shooting`, see there, as they were given.
+    """Arguments of `Shooting`, see there, as they were given.
 
     A digest counts every field but `threads`."""
 

@@ -141,7 +141,7 @@ class ShootingArguments:
         return replace(self, trials=trials, fine=fine)
 
     def on(self, trials: Sequence[Experiment], parts: int) -> ShootingArguments:
-        """The same of other trials, with so many steps per interval of their grids."""
+        """Arguments with other trials, with so many steps per interval of their grids."""
         return replace(self, trials=trials, fine=[trial.refined(parts) for trial in trials])
 
     def priors(self, factor: float) -> Priors:
