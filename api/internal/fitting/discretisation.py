@@ -6,9 +6,9 @@ unknown parameters and durations. c are the collocation defects, the algebraic e
 conditions; `layout` names the entries of both.
 
 A discretisation is a frozen value. A problem of some of the trials, on other grids or with other
-numbers is a new value with the same compiled library. Solving (`solving.py`), estimation
-(`estimation.py`), initial guesses (`first_guess.py`) and explanations (`why.py`) are functions of
-it.
+numbers is a new value with the same compiled library. Solving (`solving.py`), the curvature for
+estimation (`curvature.py`), initial guesses (`first_guess.py`) and explanations (`why.py`) are
+functions of it.
 """
 
 from __future__ import annotations
