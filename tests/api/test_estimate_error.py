@@ -238,6 +238,6 @@ def test_a_fit_is_not_lost(monkeypatch, error):
         raise error
 
     shooting = ks.Shooting(OSCILLATOR, TRIAL, {k: (1, 1e4)}, {c: C}, {x: 1.0, v: 0.0})
-    monkeypatch.setattr(shooting, "_make", broken)
+    monkeypatch.setattr(type(shooting.problem), "_finer", broken)
     fit = shooting.solve({k: 1001.0}, optimizer="least-squares")
     assert fit.success and not fit.grid

@@ -82,7 +82,7 @@ def test_sensitivities_of_a_skate(blade):
         return np.array([run[name][-1] for name in body.state_names])
 
     found = ks.sensitivities(blade, time, start(), inputs={lift: signal}, rtol=1e-12, atol=1e-13)
-    slopes, h = found.forward({"w": 1.0}), 1e-5
+    slopes, h = found.forward(["w"]), 1e-5
     expected = (end(TURN + h) - end(TURN - h)) / (2.0 * h)
     by_turn = [slopes[name].ravel()[-1] for name in body.state_names]
     np.testing.assert_allclose(by_turn, expected, rtol=1e-6, atol=1e-6)

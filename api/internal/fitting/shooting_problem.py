@@ -85,7 +85,9 @@ class ShootingProblem:
             options=(asked.substeps, asked.rtol, asked.atol),
         )
         program = None if isinstance(system, Hybrid) else smooth_program(given)
-        return ShootingProblem(question, system, given, program, eventful)
+        made = ShootingProblem(question, system, given, program, eventful)
+        made.trials  # noqa: B018  (raises for what a hybrid model does not take)
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields; all else follows from them."""

@@ -17,6 +17,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.internal.fitting.certificate import certified
 from kinesym.runtime.ipopt import library as ipopt_library
 from kinesym.runtime.ipopt import linear_solver
 from kinesym.runtime.ipopt.blas import Blas, blas_of
@@ -361,7 +362,7 @@ def test_the_error_of_the_grid_takes_the_analysis_over(monkeypatch, name, shared
     monkeypatch.setattr("kinesym.runtime.statistics.kkt.Factorisation", factorisation)
     solution = solve(name, linear_solver=OWN)
     assert seen[0].about["analysed"] is not shared
-    alone = made(name)._certified(solution)
+    alone = certified(made(name).problem, solution)
     assert seen[-1].about["analysed"]
     mine, other = solution.grid_error(), alone.grid_error()
     for row in mine.states:
@@ -620,7 +621,7 @@ def test_interrupt_from_outside(monkeypatch, sigint):
 RAISING = """
 import gc, signal
 from contextlib import ExitStack, contextmanager
-import numpy as np, kinesym as ks, kinesym.internal.solvable as face
+import numpy as np, kinesym as ks, kinesym.internal.fitting.solving as face
 
 def report(step):
     if step.number == 1:
