@@ -156,11 +156,10 @@ def _by_collocation(
     found = _solved(part.holding(entries), begin)
     if not found.success:
         return found.message
-    loss = RobustLoss.of(problem.symbolic.objective.loss)
     score = (
         found.log_likelihood
         if problem.formulation.noisy
-        else _density(found.trials, part.trials, loss)
+        else _density(found.trials, part.trials, problem.estimation.loss)
     )
     if some:  # the distribution in place of its mean
         population = drawn_from(some, part.unknown, part.layout.owned)
@@ -191,8 +190,7 @@ def _by_shooting(
     found = part.solve(begin, optimizer, progress=False)
     if not found.success:
         return found.message
-    loss = None if problem.symbolic is None else RobustLoss.of(problem.symbolic.objective.loss)
-    score = _density(found.trials, part.trials, loss)
+    score = _density(found.trials, part.trials, problem.problem.trials.loss)
     return _Answer(found.trials, score, known.refitted, known.predicted)
 
 

@@ -81,9 +81,7 @@ class FirstGuess:
                 )
             z = real_array(guess, "the free vector")
             every = np.ones(len(z), dtype=bool)
-            return within(
-                z, bounds, every, self.problem.layout.variable_name, layout.natural, stacklevel=6
-            )
+            return within(z, bounds, every, layout.variable_name, layout.natural, stacklevel=6)
         values = values_of_results(guess, layout, self.problem.trials)
         by_hand = values is None
         if values is None:
@@ -94,14 +92,8 @@ class FirstGuess:
                 )
             values = self.named(guess)
         z, given = self._first(values, lines, by_hand)
-        z = within(
-            z,
-            bounds,
-            given & by_hand,
-            self.problem.layout.variable_name,
-            layout.natural,
-            stacklevel=6,
-        )
+        given &= by_hand
+        z = within(z, bounds, given, layout.variable_name, layout.natural, stacklevel=6)
         return self._with_lags(z)
 
     def _first(
