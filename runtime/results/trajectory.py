@@ -357,19 +357,21 @@ class Trajectory(Series):
         for unknown names, and for too many."""
         rows = {name: self[name] for name in chosen(names, self.keys())}
         figure, axes = panels(list(rows), self.model if title is None else title, self.units)
+        handles: list[Any] = []  # of a panel with both, so that colours are those beside each other
         for axis, (name, values) in zip(axes, rows.items(), strict=True):
-            samples = self.samples_of(name)
+            samples, dots = self.samples_of(name), list[Any]()
             if samples is not None:
                 size = 2.0 if np.isfinite(samples[1]).sum() > 300 else 5.0
                 dots = axis.plot(*samples, ".", ms=size, color="0.55", label="measured")
             line = axis.plot(self.time, values, lw=1.2, color=self._colour(name), label="model")
+            handles = [*dots, *line] if dots else handles
             if self.before:
                 axis.plot(*self.history_of(name), "--", lw=1.2, color=self._colour(name))
             for event in self.events:
                 if event.kind != "close":
                     axis.axvline(event.time, color="0.6", lw=0.6, zorder=0)
-        if any(self.samples_of(name) is not None for name in rows):
-            figure.legend(handles=[*dots, *line], loc="outside upper right", ncols=2)
+        if handles:
+            figure.legend(handles=handles, loc="outside upper right", ncols=2)
         return figure
 
     def plot_modes(self) -> Any:
