@@ -501,6 +501,68 @@ def lynx_and_hare(nodes: int = 801) -> Published:
     return Published(posed, "Carpenter 2018 (Stan)", guess=guess, parameters=found)
 
 
+def methanol(nodes: int = 801) -> Published:
+    """Coefficients p of the conversion of methanol y1 to olefins y2 and others y3 (Maria 1989)."""
+    y, p = ks.dynamicsymbols("y1:4"), sp.symbols("p1:6")
+    rate = p[0] * y[0] / ((p[1] + p[4]) * y[0] + y[1])
+    rates = [
+        rate * y[1] - (2 * p[1] + p[2] + p[3]) * y[0],
+        rate * (p[1] * y[0] - y[1]) + p[2] * y[0],
+        rate * (y[1] + p[4] * y[0]) + p[3] * y[0],
+    ]
+    time, *samples = table("methanol.csv")
+    start = [1, 0, 0]
+    posed = partial(
+        ks.Collocation,
+        explicit("methanol", dict(zip(y, rates, strict=True)), parameters=p),
+        sampled(time, dict(zip(y, samples, strict=True)), nodes),
+        scheme="midpoint",
+        unknown=dict.fromkeys(p, (0, None)),
+        boundary=ends(dict(zip(y, start, strict=True)), {}),
+    )
+    guess = {**dict.fromkeys(p, 1.0), **dict.fromkeys(y, 0.001)}
+    return Published(posed, COPS_GAUSS, 9.02229e-3, 5e-6, guess)
+
+
+def marine(nodes: int = 801) -> Published:
+    """Rates of growth g and of mortality m of a marine population in eight stages of life
+    (Rothschild, Sharov, Kearsley, Bondarenko 1997)."""
+    y, g, m = ks.dynamicsymbols("y1:9"), sp.symbols("g1:8"), sp.symbols("m1:9")
+    grown = [0, *(rate * stage for rate, stage in zip(g, y[:-1], strict=True))]
+    lost = [(dies + grows) * stage for dies, grows, stage in zip(m, (*g, 0), y, strict=True)]
+    rates = [a - b for a, b in zip(grown, lost, strict=True)]
+    time, *samples = table("marine.csv")
+    posed = partial(
+        ks.Collocation,
+        explicit("marine", dict(zip(y, rates, strict=True)), parameters=(*g, *m)),
+        sampled(time, dict(zip(y, samples, strict=True)), nodes),
+        scheme="midpoint",
+        unknown=dict.fromkeys((*g, *m), (0, None)),
+    )
+    return Published(posed, COPS_GAUSS, 1.97465e7, 5e-6)
+
+
+def channel(nodes: int = 401) -> Published:
+    """Flow of a fluid in a long channel, injected through a wall, at Reynolds number 10 (Ascher,
+    Mattheij, Russell 1995): a boundary-value problem, with nothing left to minimise."""
+    u, *slopes = ks.dynamicsymbols("u u1 u2 u3")
+    chain = dict(
+        zip((u, *slopes), (*slopes, 10 * (slopes[0] * slopes[1] - u * slopes[2])), strict=True)
+    )
+    posed = partial(
+        ks.Collocation,
+        explicit("channel", chain),
+        ks.Experiment(np.linspace(0.0, 1.0, nodes)),
+        scheme="midpoint",
+        objective=ks.Integral(slopes[1] ** 2),
+        boundary=ends({u: 0, slopes[0]: 0}, {u: 1, slopes[0]: 0}),
+    )
+    s = np.linspace(0.0, 1.0, nodes)
+    cubic = (s**2 * (3 - 2 * s), 6 * s * (1 - s), 6 * (1 - 2 * s), np.full(nodes, -12.0))
+    guess = dict(zip((u, *slopes), cubic, strict=True))
+    return Published(posed, "scipy.integrate.solve_bvp", 14.09195229, 1e-6, guess)
+
+
 PROBLEMS: Mapping[str, Callable[..., Published]] = {
     f.__name__: f
     for f in (
@@ -521,6 +583,9 @@ PROBLEMS: Mapping[str, Callable[..., Published]] = {
         gas_oil,
         alpha_pinene,
         lynx_and_hare,
+        methanol,
+        marine,
+        channel,
     )
 }
 
