@@ -24,8 +24,16 @@ from kinesym.codegen.derive import (
     pattern_of,
     pullback,
 )
-from kinesym.codegen.evaluate import condition_label
-from kinesym.codegen.family import Ends, Family, Points, Square, integrates_on_intervals, squares_of
+from kinesym.codegen.family import (
+    Ends,
+    Family,
+    Points,
+    Row,
+    Square,
+    condition_row,
+    integrates_on_intervals,
+    squares_of,
+)
 from kinesym.codegen.interval_symbols import measured_places
 from kinesym.codegen.intervals import collocation_family
 from kinesym.codegen.kernel import Argument, Kernel, Program
@@ -203,12 +211,12 @@ def _residuals(family: Family) -> tuple[list[Kernel], dict[str, object]]:
 
 
 def _structure(family: Family) -> dict[str, object]:
-    """Groups of local variables, and labels."""
+    """Groups of local variables, constraints, and names of outputs, of several stages once."""
     groups = family.groups
     return {
         "variables": [[v.argument.name, len(v.argument.symbols), v.array, v.side] for v in groups],
-        "constraints": list(family.rows),
-        "outputs": list(family.outputs),
+        "constraints": [{k: v for k, v in vars(row).items() if v} for row in family.rows],
+        "outputs": list(dict.fromkeys(row.name for row in family.outputs)),
     }
 
 
@@ -219,7 +227,8 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
     structure, names = _structure(family), _variables(family)
     kernels = []
     if family.outputs:
-        kernels.append(_kernel(family, "outputs", [*family.outputs.values()], [*family.outputs]))
+        labels = list(map(str, family.outputs))
+        kernels.append(_kernel(family, "outputs", list(family.outputs.values()), labels))
     if family.timed:
         labels = [f"slot {k}" for k, _ in enumerate(family.timed)]
         kernels.append(_kernel(family, "timed", list(family.timed), labels))
@@ -235,10 +244,10 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
         labels = [f"d cost / d {names[j]}" for _, j in entries]
         kernels.append(_kernel(family, "gradient", list(entries.values()), labels))
     if constraints:
-        kernels.append(_kernel(family, "constraints", constraints, [*family.rows]))
+        rows = list(map(str, family.rows))
+        kernels.append(_kernel(family, "constraints", constraints, rows))
         entries = compose_jacobian(g, jacobian(g, constraints, family.outer), inner)
         structure["jacobian"] = pattern_of(entries)
-        rows = list(family.rows)
         labels = [f"d {rows[i]} / d {names[j]}" for i, j in entries]
         kernels.append(_kernel(family, "jacobian", list(entries.values()), labels))
     if curvature == "exact" or has_cost:
@@ -357,8 +366,8 @@ def _node(problem: Problem) -> Family:
     if at_nodes:
         cost = g.mul(outer_q, g.counted(outer_q, lower(integrand)))
     for k in problem.path_at_nodes:
-        label = condition_label("path condition", k, problem.path[k], problem.model)
-        rows[label] = lower(problem.path[k])
+        row = condition_row("path", k, problem.path[k], problem.model)
+        rows[row] = lower(problem.path[k])
     return Family(
         name="node",
         graph=g,
@@ -368,7 +377,7 @@ def _node(problem: Problem) -> Family:
         inner=[*s.own, *s.scaled.values(), now, q],
         cost=cost,
         rows=rows,
-        outputs={n: lower(e) for n, e in outputs.items()},
+        outputs={Row(n): lower(e) for n, e in outputs.items()},
         squares=squares_of(s, lower, measured, s.nodes(y), s.nodes(w)),
     )
 
@@ -378,13 +387,13 @@ def _ends(problem: Problem) -> Family:
     s = Ends(problem, last=1)
     first, last = (s.lowering(s.end(k)) for k in (0, 1))
     speeds = contacts_at(s, s.end(0))[0].speeds if problem.contacts else []
-    rows = {f"contact speed {row} at the start": node for row, node in enumerate(speeds)}
+    rows = {Row(f"contact speed {row} at the start"): node for row, node in enumerate(speeds)}
     cost = problem.objective.terminal
     both = cost.has(at_start, at_end)
     paid = s.boundary(of_both_ends(cost), first, last) if both else last(cost)
     for number, condition in enumerate(problem.boundary):
-        label = condition_label("boundary condition", number, condition, problem.model)
-        rows[label] = s.boundary(condition, first, last)
+        row = condition_row("boundary", number, condition, problem.model)
+        rows[row] = s.boundary(condition, first, last)
     mean, precision = (s.group(what, problem.priors, False) for what in ("mean", "precision"))
     squares = _priors(s, *map(s.nodes, (mean, precision)))
     return s.family("ends", paid, rows, squares, (mean, precision) if problem.priors else ())

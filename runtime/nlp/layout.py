@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import ConstraintManifest
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.nlp.courses import at_nodes, through
 from kinesym.runtime.nlp.owned import Owned
@@ -56,9 +57,10 @@ class Layout:
     """Sizes, places and names.
 
     blocks : of the trajectories of a trial in z; those at the nodes, "x" and "u", come first.
-    states, inputs : names of all, in the order of the model. owned : the parameters. grids : of the
-    trials (relative if durations are unknown). held : inputs that are constant between nodes.
-    delayed : inputs that are delayed signals.
+    states, inputs : names of all, in the order of the model. owned : the parameters. labels : of
+    the constraints at each point of a family. grids : of the trials (relative if durations are
+    unknown). held : inputs that are constant between nodes. delayed : inputs that are delayed
+    signals.
     """
 
     blocks: tuple[Block, ...]
@@ -66,7 +68,7 @@ class Layout:
     inputs: tuple[str, ...]
     held: frozenset[str]
     owned: Owned
-    labels: Mapping[str, Sequence[str]]
+    labels: Mapping[str, Sequence[ConstraintManifest]]
     grids: tuple[Array, ...]
     free_duration: bool
     delayed: tuple[str, ...] = ()

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.codegen.phases import HOLD
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.redundant import notes_on_apart
 from kinesym.internal.fitting.trajectories import idle
@@ -126,7 +125,7 @@ def _contact_drift(problem: Discretisation, z: Array) -> float:
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
         for k, label in enumerate(layout.labels[family]):
-            if label.startswith(HOLD) and not label.endswith("_rate"):
+            if label.kind == "hold":
                 rows = values[begin + k * n : begin + (k + 1) * n]
                 most = max(most, float(np.abs(rows).max(initial=0.0)))
     return most

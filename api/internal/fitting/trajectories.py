@@ -121,11 +121,11 @@ def undetermined(problem: Problem, layout: Layout, kkt: Kkt) -> Open:
 
 
 def _labels(layout: Layout, rows: NDArray[np.bool_]) -> list[str]:
-    """Labels of constraints marked in `rows` (m,), without repeats."""
+    """Names of constraints marked in `rows` (m,), without repeats."""
     found: dict[str, None] = {}
     for (trial, family), begin in layout.constraint_offsets.items():
         labels, points = layout.labels[family], layout.points(trial, family)
         mine = rows[begin : begin + len(labels) * points].reshape(len(labels), points)
         pairs = zip(labels, mine, strict=True)
-        found |= {label.split(", stage")[0]: None for label, row in pairs if row.any()}
+        found |= {label.name: None for label, row in pairs if row.any()}
     return list(found)

@@ -55,7 +55,7 @@ def violated(
         times = time[-n:] if n < len(time) else time
         for k, label in enumerate(layout.labels[family]):
             first = begin + k * n
-            yield Course(label, trial, times, outside[first : first + n])
+            yield Course(str(label), trial, times, outside[first : first + n])
     for trial in range(len(layout.nodes)):
         time = layout.time(z, trial)
         for block, rows in layout.rows(beyond(z, bounds), trial):

@@ -89,7 +89,7 @@ class Point:
         for (trial, family), begin in layout.constraint_offsets.items():
             n = layout.points(trial, family)
             for k, label in enumerate(layout.labels[family]):
-                if " condition " in label or family == "ends":
+                if label.kind == "condition" or family == "ends":
                     found.append(begin + k * n + np.arange(n))
         return np.concatenate([np.zeros(0, dtype=np.intp), *found])
 
@@ -385,7 +385,7 @@ def _limits_that_hold(point: Point, slack: Slack, rows: NDArray[np.intp]) -> Ite
     for i in rows:
         if low[i] < high[i] and abs(force[i]) > _PUSHES:
             trial, family, label, _ = layout.locate_constraint(int(i))
-            name = layout.labels[family][label].split(", stage")[0]
+            name = layout.labels[family][label].name
             name += f" of trial {trial}" if len(layout.nodes) > 1 else ""
             groups.setdefault((name, np.sign(force[i])), []).append(int(i))
     for (name, sign), numbers in groups.items():

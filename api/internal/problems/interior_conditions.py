@@ -109,14 +109,12 @@ def bends(
     (their multipliers are not zero), so that it bends there; multipliers : of the constraints,
     (m,)."""
     names = {name_of(m.u): name_of(m.time) for m in moments}
-    unknown, found = {p.split(" ")[0] for p in layout.parameters}, dict[str, None]()
+    found = dict[str, None]()
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
         for k, label in enumerate(layout.labels[family]):
-            time = (
-                names.get(label.rpartition(", ")[2]) if label.startswith("condition at") else None
-            )
-            if time not in unknown:
+            time = names.get(label.of) if label.kind == "moment" else None
+            if time not in layout.owned.parameters:
                 continue
             run = runs[trial]
             near = np.abs(run.time - run.parameters[time]).min() / np.diff(run.time).min()
