@@ -15,7 +15,7 @@ from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import check_angles
 from kinesym.gait.cadence import low_pass_of
 from kinesym.gait.check_feet import check_feet
-from kinesym.gait.check_markers import check_markers, put_back
+from kinesym.gait.check_markers import check_markers
 from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, Finding, Panel, warn_of
 from kinesym.gait.filters import Butterworth, Smoother, smoother_of
@@ -269,11 +269,10 @@ def _checked(
     markers: Markers, relations: Relations, still: Mapping[str, Array], repair: str | None
 ) -> tuple[Markers, list[Finding], list[Panel]]:
     """Markers, mended if requested, and the findings; warns of these."""
-    findings, panels, mended = check_markers(markers, clusters_in(relations), still)
-    if repair is not None:
-        markers, findings = mended, put_back(findings)
+    repaired = repair is not None
+    findings, panels, mended = check_markers(markers, clusters_in(relations), still, repaired)
     warn_of(findings)
-    return markers, findings, panels
+    return mended if repaired else markers, findings, panels
 
 
 def noise(markers: Markers) -> float:

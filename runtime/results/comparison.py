@@ -112,7 +112,8 @@ class Comparison(Saved):
                 "model needs more"
             )
         statistic = 2.0 * (other.log_likelihood - one.log_likelihood)
-        more = [n for n in _names(other.edges) if n not in _names(one.edges)]
+        known = one.edges.splitlines()
+        more = [name for name in other.edges.splitlines() if name not in known]
         notes, p = list[str](), float(chdtrc(freedom, max(statistic, 0.0)))
         if len(more) == 1:
             less = float(chdtrc(freedom - 1, statistic)) if freedom > 1 else 0.0
@@ -219,10 +220,6 @@ def compare(fits: Mapping[str, Trials]) -> Comparison:
     rows = [Compared(**vars(fit.likelihood[0]), name=name) for name, fit in given.items()]
     _check_integrated(rows)
     return Comparison(fits=sorted(rows, key=lambda row: row.aic), notes=list(_notes(rows)))
-
-
-def _names(edges: str) -> list[str]:
-    return edges.split(", ") if edges else []
 
 
 def _why_not(fit: Trials) -> str:

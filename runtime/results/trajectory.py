@@ -166,6 +166,7 @@ class Trajectory(Series):
     standard deviations; those at times of their own are in `samples`, columns "channel", "time",
     "measured", "modelled" and "std" with a row per sample, and by channel in `timed`. `message`
     says why a simulation ended early, or grew beyond any plausible size; it is empty otherwise.
+    `interrupted` tells whether Ctrl-C ended it.
     Estimated values before the start, if they were unknown, are in `before`, columns "signal",
     "time" and "value", and by signal in `history_of`. If an event happens at a node, the values
     there are those after it.
@@ -190,6 +191,7 @@ class Trajectory(Series):
     samples: SampleTable = field(default_factory=dict)
     before: PastTable = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Values(self.parameters))

@@ -414,7 +414,7 @@ class Trials(ByName, Saved):
             why = self.message
             if self.success:
                 why = self.no_errors or "this is no fit of measurements, or it is no minimum"
-            raise ValueError(f"{NO_ERRORS}: {why.removeprefix(NO_ERRORS + ': ')}")
+            raise ValueError(f"{NO_ERRORS}: {why}")
         return self._about
 
     def _asked(self) -> Inference:

@@ -84,10 +84,11 @@ def forces_of(contacts: Sequence[Contact]) -> list[Any]:
     return [*(c.force for c in contacts), *(c.friction for c in with_friction(contacts))]
 
 
-def flags_of(contact: Contact) -> list[str]:
-    """Signals of a contact in a program of phases: whether it presses, is hit, does not slide."""
+def flags_of(contact: Contact) -> dict[str, str]:
+    """Signals of a contact in a program of phases, by kind: whether it presses, is hit, does not
+    slide."""
     kinds = ["closed", "hit"] if contact.law == "slip" else ["closed", "hit", "stuck"]
-    return [f"{kind}_{contact.name}" for kind in kinds]
+    return {kind: f"{kind}_{contact.name}" for kind in kinds}
 
 
 def holds_of(contact: Contact) -> list[Any]:

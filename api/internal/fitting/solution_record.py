@@ -45,7 +45,7 @@ def solution_of(
     trials = problem.trajectories(found.z, shown.hidden | problem.absent)
     fit, given = problem.symbolic.objective.least_squares, problem.formulation
     poor = poor_fits(trials, problem.trials) if fit else []
-    about = (problem.model, problem.trials, problem.layout.parameters, problem.parameter_bounds)
+    about = (problem.model, problem.trials, problem.layout.owned, problem.parameter_bounds)
     return Solution(
         status=found.status,
         message=message,

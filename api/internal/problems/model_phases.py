@@ -229,6 +229,7 @@ def _one_model(models: Sequence[Model], several_objectives: bool) -> _Whole:
         intermediates=list(_intermediates(models, programs)),
         invariants=first.invariants,
         vanishing=tuple(dict.fromkeys(x for model in models for x in model.vanishing)),
+        integrals={x: y for model in models for x, y in model.integrals.items()},
         drawing=list(dict.fromkeys(tuple(line) for model in models for line in model.drawing)),
         values={p: v for model in reversed(models) for p, v in model.values.items()},
         units={name: unit for model in reversed(models) for name, unit in model.units.items()},

@@ -25,7 +25,6 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.problem import algebraic_states
-from kinesym.symbolic.reduction import integrals_of
 
 #: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
 Input = Signal | Sequence[Signal] | Array
@@ -131,7 +130,7 @@ def _initial(
     """Values of states, whether contacts press, and which values follow from parameters, of which
     these are known; what integrals are of needs no guess."""
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
-    integrals = integrals_of(model)
+    integrals = model.integrals
     found = by_name(given, (*model.state_names, *integrals.values(), *contacts), "initial")
     states: dict[str, Any] = dict.fromkeys(integrals, 0.0)
     states |= {name: value for name, value in found.items() if name in model.state_names}

@@ -149,7 +149,7 @@ def unwatched_states(model: Model, given: SimulationArguments) -> dict[str, Arra
 def _without_constraints(done: _Done, member: int) -> tuple[int, str]:
     """The node from which on the constraints of a model no longer say how its motion goes on, and
     why; nothing of others."""
-    raw, names = done.raw, [n for n in done.model.invariants if not n.endswith("_rate")]
+    raw, names = done.raw, [name for name, order in done.model.invariants.items() if not order]
     about, time = raw.stepper.about, raw.ivp.time
     inputs = np.empty((len(about.inputs), len(time)))
     for k, row in enumerate(inputs):
@@ -266,6 +266,7 @@ def _trajectory(done: _Done) -> Trajectory:
         parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=False)),
         model=about.model,
         message=message,
+        interrupted=bool(raw.interrupted[0]),
         drawing=done.model.drawing,
         units=done.model.units,
     )
