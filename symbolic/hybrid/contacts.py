@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import sympy as sp
+
 from kinesym.base.checks import check_choice, check_text
 from kinesym.symbolic.expression import real_expression, real_number
-from kinesym.symbolic.names import dynamicsymbols, named
+from kinesym.symbolic.names import named, t
 
 #: Laws of friction along the ground.
 LAWS = ("slip", "stick", "coulomb")
@@ -97,4 +99,4 @@ def holds_of(contact: Contact) -> list[Any]:
     names = ["hold", "hold_rate"]
     if contact.law != "slip":
         names += ["hold_along" if contact.place is not None else "", "hold_along_rate"]
-    return [dynamicsymbols(f"{contact.name}_{name}") if name else None for name in names]
+    return [sp.Function(f"{contact.name}_{name}")(t) if name else None for name in names]
