@@ -1,4 +1,4 @@
-"""What derivatives of operations, and gates, are written in: nodes and the ways to make them.
+"""Algebra that derivatives of operations, and gates, are written in: nodes, and ways to make them.
 
 A `Graph` is one; it needs these rules itself, which therefore do not know it.
 """
