@@ -23,6 +23,7 @@ from kinesym.codegen.derive import (
     jacobian,
     pattern_of,
     pullback,
+    summed,
 )
 from kinesym.codegen.family import (
     Ends,
@@ -62,10 +63,17 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
         made, structure = _derivatives(family, curvature)
         kernels.extend(made)
         description[family.name] = structure
+    return _program(problem, "", kernels, description)
+
+
+def _program(
+    problem: Problem, suffix: str, kernels: list[Kernel], families: dict[str, object]
+) -> Program:
+    """Program of kernels of families with these descriptions; suffix : of its name."""
     return Program(
-        name=f"{problem.model.name}_{problem.scheme.name}".replace("-", "_"),
+        name=f"{problem.model.name}_{problem.scheme.name}{suffix}".replace("-", "_"),
         kernels=tuple(kernels),
-        description={"collocation": {**_description(problem), "families": description}},
+        description={"collocation": {**_description(problem), "families": families}},
         tables=problem.tables.values,
     )
 
@@ -82,7 +90,7 @@ def _families(problem: Problem) -> list[Family]:
 
 def output_slopes(problem: Problem) -> Program:
     """Derivatives of the outputs at nodes and intervals, in the local variables of `transcribe`."""
-    kernels, description = [], dict[str, object]()
+    kernels, description = list[Kernel](), dict[str, object]()
     for family in (_interval(problem), _node(problem)):
         g, structure = family.graph, _structure(family)
         outer = jacobian(g, [*family.outputs.values()], family.outer)
@@ -93,12 +101,7 @@ def output_slopes(problem: Problem) -> Program:
         labels = [f"d {outputs[i]} / d {names[j]}" for i, j in entries]
         if entries:
             kernels.append(_kernel(family, "output_slopes", list(entries.values()), labels))
-    return Program(
-        name=f"{problem.model.name}_{problem.scheme.name}_outputs".replace("-", "_"),
-        kernels=tuple(kernels),
-        description={"collocation": {**_description(problem), "families": description}},
-        tables=problem.tables.values,
-    )
+    return _program(problem, "_outputs", kernels, description)
 
 
 def _description(problem: Problem) -> dict[str, object]:
@@ -176,12 +179,7 @@ def residual_program(problem: Problem) -> Program:
         made, structure = _residuals(family)
         kernels.extend(made)
         description[family.name] = {**_structure(family), **structure}
-    return Program(
-        name=f"{problem.model.name}_{problem.scheme.name}_residuals".replace("-", "_"),
-        kernels=tuple(kernels),
-        description={"collocation": {**_description(problem), "families": description}},
-        tables=problem.tables.values,
-    )
+    return _program(problem, "_residuals", kernels, description)
 
 
 def _residuals(family: Family) -> tuple[list[Kernel], dict[str, object]]:
@@ -292,8 +290,7 @@ def _with_squares(family: Family, second: Sparse) -> Sparse:
         for (other, b), right in slopes.items():
             if other == row and a <= b:
                 terms.setdefault((a, b), []).append(g.mul(weight, g.mul(left, right)))
-    sums = {key: g.sum(parts) for key, parts in sorted(terms.items())}
-    return {key: node for key, node in sums.items() if node != g.zero}
+    return summed(g, terms)
 
 
 def _variables(family: Family) -> list[str]:
