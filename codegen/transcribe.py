@@ -46,16 +46,13 @@ from kinesym.symbolic.objective import at_end, at_start, of_both_ends
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
-#: Second derivatives of the Lagrangian, or Gauss-Newton's: J' W J of residuals that are squared,
-#: and what else the objective contains; constraints count as linear.
-CURVATURES = ("exact", "gauss-newton")
-
 
 def transcribe(problem: Problem, curvature: str = "exact") -> Program:
     """Program of the nonlinear program of `problem`: its kernels, and the description of its
     structure.
 
-    curvature : what the Hessian is, one of `CURVATURES`.
+    curvature : "exact", the Hessian is that of the Lagrangian; "gauss-newton", J' W J of residuals
+    that are squared, and what else the objective contains; constraints count as linear.
     """
     kernels: list[Kernel] = []
     description: dict[str, object] = {}

@@ -206,14 +206,12 @@ def estimates_of(
     about: Uncertainty | None,
     level: float = 0.95,
     shifts: Mapping[str, float] | None = None,
-    method: str = "t",
     units: Mapping[str, str] | None = None,
 ) -> Estimates:
     """Table of estimates with intervals by Student's t, for their logarithms if these are
     estimated.
 
-    shifts : by the grid, by name. method : name of the intervals in the title. units : see
-    `Estimates`.
+    shifts : by the grid, by name. units : see `Estimates`.
     """
     if about is None:
         return Estimates(values, units=units)
@@ -239,7 +237,7 @@ def estimates_of(
             remark = UNKNOWN if about.notes else ""
         shift = float(moved.get(name, np.nan))
         table[name] = Estimate(value, error, low, high, shift, remark)
-    return Estimates(values, table, level, method, units)
+    return Estimates(values, table, level, units=units)
 
 
 def _rough(number: float) -> str:
