@@ -93,8 +93,8 @@ _E = sp.Symbol("e", real=True)
 
 
 @dataclass(frozen=True)
-class Row:
-    """A constraint or an output by name. kind : "condition" of the problem, "moment" for one at a
+class Label:
+    """Label of a constraint or an output. kind : "condition" of the problem, "moment" for one at a
     time, "hold" for a contact that stays in its place. of : contact or input that it is about.
     stage : from 1, where there are several."""
 
@@ -107,7 +107,7 @@ class Row:
         return f"{self.name}, stage {self.stage}" if self.stage else self.name
 
 
-def condition_row(family: str, number: int, condition: sp.Expr, model: Model) -> Row:
+def condition_label(family: str, number: int, condition: sp.Expr, model: Model) -> Label:
     """`boundary condition 2 (at_end(x) - 5)`: its number and what it says, if that is short, or the
     name of the invariant of the model that is zero at the start."""
     text = written(condition, _SHORT) if sp.count_ops(condition) <= _SHORT else ""
@@ -115,7 +115,7 @@ def condition_row(family: str, number: int, condition: sp.Expr, model: Model) ->
     for name in model.invariants:
         if condition == at_start(model.outputs[name]):
             text = f"{name} at the start"
-    return Row(f"{family} condition {number}" + f" ({text})" * bool(text), "condition")
+    return Label(f"{family} condition {number}" + f" ({text})" * bool(text), "condition")
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class Family:
     outer: Sequence[int]
     inner: Sequence[int]
     cost: int
-    rows: Mapping[Row, int]
-    outputs: Mapping[Row, int] = field(default_factory=dict)
+    rows: Mapping[Label, int]
+    outputs: Mapping[Label, int] = field(default_factory=dict)
     squares: Sequence[Square] = ()
     timed: Sequence[int] = ()
 
@@ -333,7 +333,7 @@ class Ends(Points):
         self,
         name: str,
         cost: int,
-        rows: Mapping[Row, int],
+        rows: Mapping[Label, int],
         squares: Sequence[Square] = (),
         more: tuple[Argument, ...] = (),
     ) -> Family:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import sympy as sp
 
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, switched_impulses
-from kinesym.codegen.family import At, Ends, Family, Points, Row, condition_row
+from kinesym.codegen.family import At, Ends, Family, Label, Points, condition_label
 from kinesym.symbolic.hybrid.contacts import Contact, forces_of, holds_of, with_friction
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
@@ -36,14 +36,14 @@ def _flags(s: Points, what: str, at: At) -> list[int]:
     ]
 
 
-def contact_rows(s: Points, at: At) -> dict[Row, int]:
+def contact_rows(s: Points, at: At) -> dict[Label, int]:
     """No acceleration where a contact is closed, no force where it is open."""
     g = s.graph
     found, forces = contacts_at(s, at)
-    rows: dict[Row, int] = {}
-    names = [Row(f"contact {c.name}", of=c.name) for c in s.problem.contacts]
+    rows: dict[Label, int] = {}
+    names = [Label(f"contact {c.name}", of=c.name) for c in s.problem.contacts]
     along = with_friction(s.problem.contacts)
-    names += [Row(f"contact {c.name} along the ground", of=c.name) for c in along]
+    names += [Label(f"contact {c.name} along the ground", of=c.name) for c in along]
     push = found.push(g, forces)
     for name, flag, b, w, force in zip(
         names, _flags(s, "closed", at), found.b, push, forces, strict=True
@@ -86,7 +86,7 @@ def pushed_rates(s: Points, at: At, rates: Sequence[int], sign: float) -> list[i
     return made
 
 
-def holding_rows(s: Points, begin: At, end: At) -> dict[Row, int]:
+def holding_rows(s: Points, begin: At, end: At) -> dict[Label, int]:
     """Residuals that hold closed contacts from begin to end of an interval, at rest; those of open
     contacts demand zero holding inputs."""
     g, held = s.graph, held_contacts(s.problem)
@@ -94,13 +94,13 @@ def holding_rows(s: Points, begin: At, end: At) -> dict[Row, int]:
         return {}
     (before, _), (after, _) = (contacts_at(s, at) for at in (begin, end))
     flags, count = _flags(s, "closed", end), len(s.problem.contacts)
-    rows = dict[Row, int]()
+    rows = dict[Label, int]()
     for row, u, of_rate in held:
         value = after.speeds[row] if of_rate else after.lines[row]
         if row >= count and not of_rate:
             value = g.sub(value, before.lines[row])
         rest = g.mul(g.sub(g.one, flags[row]), end.values[u])
-        label = Row(f"hold by {name_of(u)}", "" if of_rate else "hold", of=name_of(u))
+        label = Label(f"hold by {name_of(u)}", "" if of_rate else "hold", of=name_of(u))
         rows[label] = g.add(g.mul(flags[row], value), rest)
     return rows
 
@@ -111,7 +111,7 @@ def link_family(problem: Problem, name: str) -> Family:
     its own."""
     s = Ends(problem, last=0)
     g = s.graph
-    rows: dict[Row, int] = {}
+    rows: dict[Label, int] = {}
     if problem.contacts and name == "link":
         found, _ = contacts_at(s, s.end(0))
         bounces = [g.const(1.0 + c.restitution) for c in problem.contacts]
@@ -121,11 +121,11 @@ def link_family(problem: Problem, name: str) -> Family:
         jumps = found.jump(g, impulses, len(problem.model.states))
         states = (s.end(k).of(problem.model.states) for k in (0, 1))
         for x, a, b, jump in zip(problem.model.state_names, *states, jumps, strict=True):
-            rows[Row(f"jump of {x}")] = g.sub(g.sub(b, a), jump)
+            rows[Label(f"jump of {x}")] = g.sub(g.sub(b, a), jump)
     conditions = problem.links if name == "link" else problem.cycle
     if conditions:
         before, after = (s.lowering(s.end(k)) for k in (0, 1))
         for number, condition in enumerate(conditions):
-            row = condition_row(name, number, condition, problem.model)
+            row = condition_label(name, number, condition, problem.model)
             rows[row] = s.boundary(condition, after, before)
     return s.family(name, g.zero, rows)

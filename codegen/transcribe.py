@@ -28,10 +28,10 @@ from kinesym.codegen.derive import (
 from kinesym.codegen.family import (
     Ends,
     Family,
+    Label,
     Points,
-    Row,
     Square,
-    condition_row,
+    condition_label,
     integrates_on_intervals,
     squares_of,
 )
@@ -360,7 +360,7 @@ def _node(problem: Problem) -> Family:
     if at_nodes:
         cost = g.mul(outer_q, g.counted(outer_q, lower(integrand)))
     for k in problem.path_at_nodes:
-        row = condition_row("path", k, problem.path[k], problem.model)
+        row = condition_label("path", k, problem.path[k], problem.model)
         rows[row] = lower(problem.path[k])
     return Family(
         name="node",
@@ -371,7 +371,7 @@ def _node(problem: Problem) -> Family:
         inner=[*s.own, *s.scaled.values(), now, q],
         cost=cost,
         rows=rows,
-        outputs={Row(n): lower(e) for n, e in outputs.items()},
+        outputs={Label(n): lower(e) for n, e in outputs.items()},
         squares=squares_of(s, lower, measured, s.nodes(y), s.nodes(w)),
     )
 
@@ -381,12 +381,12 @@ def _ends(problem: Problem) -> Family:
     s = Ends(problem, last=1)
     first, last = (s.lowering(s.end(k)) for k in (0, 1))
     speeds = contacts_at(s, s.end(0))[0].speeds if problem.contacts else []
-    rows = {Row(f"contact speed {row} at the start"): node for row, node in enumerate(speeds)}
+    rows = {Label(f"contact speed {row} at the start"): node for row, node in enumerate(speeds)}
     cost = problem.objective.terminal
     both = cost.has(at_start, at_end)
     paid = s.boundary(of_both_ends(cost), first, last) if both else last(cost)
     for number, condition in enumerate(problem.boundary):
-        row = condition_row("boundary", number, condition, problem.model)
+        row = condition_label("boundary", number, condition, problem.model)
         rows[row] = s.boundary(condition, first, last)
     mean, precision = (s.group(what, problem.priors, False) for what in ("mean", "precision"))
     squares = _priors(s, *map(s.nodes, (mean, precision)))

@@ -36,8 +36,8 @@ class KernelManifest:
 
 
 @dataclass(frozen=True)
-class ConstraintManifest:
-    """A constraint at each point of a family; see `codegen.family.Row`."""
+class LabelManifest:
+    """Label of a constraint at each point of a family; see `codegen.family.Label`."""
 
     name: str
     kind: str = ""
@@ -57,7 +57,7 @@ class FamilyManifest:
     represents."""
 
     variables: tuple[tuple[str, int, str, int], ...]
-    constraints: tuple[ConstraintManifest, ...]
+    constraints: tuple[LabelManifest, ...]
     outputs: tuple[str, ...]
     gradient: tuple[int, ...] = ()
     jacobian: Pattern = ((), ())

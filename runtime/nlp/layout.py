@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.library.manifest import ConstraintManifest
+from kinesym.runtime.library.manifest import LabelManifest
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.nlp.courses import at_nodes, through
 from kinesym.runtime.nlp.owned import Owned
@@ -68,7 +68,7 @@ class Layout:
     inputs: tuple[str, ...]
     held: frozenset[str]
     owned: Owned
-    labels: Mapping[str, Sequence[ConstraintManifest]]
+    labels: Mapping[str, Sequence[LabelManifest]]
     grids: tuple[Array, ...]
     free_duration: bool
     delayed: tuple[str, ...] = ()
