@@ -148,9 +148,7 @@ class Reconstruction(Displayed):
 
     def plot(self) -> Any:
         """Distances between rigid segments and measured points over time, and by target."""
-        figure, (over, by) = subplots(
-            1, 2, figsize=(12.0, 4.6), layout="constrained", width_ratios=(3, 2)
-        )
+        figure, (over, by) = subplots(1, 2, figsize=(12.0, 4.6), width_ratios=(3, 2))
         over.plot(self.markers.time, 1e3 * self.fitted.rms, lw=1.2)
         over.set(xlabel="time [s]", ylabel="points to rigid segments, rms [mm]", ylim=(0, None))
         rows = np.flatnonzero(self.fitted.is_point)
@@ -158,8 +156,6 @@ class Reconstruction(Displayed):
         order = np.argsort(size)[-16:]
         by.barh([self.fitted.targets[rows[k]] for k in order], size[order], color="C0")
         by.set_xlabel("rms by point [mm]")
-        for axis in (over, by):
-            axis.grid(alpha=0.3)
         return figure
 
 

@@ -183,7 +183,7 @@ class Comparison(Saved):
     def plot(self) -> Any:
         """Figure of the differences of AIC and BIC to their least values."""
         names = [row.name for row in self.fits]
-        figure, axis = subplots(figsize=(6.0, 1.2 + 0.5 * len(names)), layout="constrained")
+        figure, axis = subplots(grid="x", figsize=(6.0, 1.2 + 0.5 * len(names)))
         for shift, criterion in ((-0.2, "aic"), (0.2, "bic")):
             values = np.array([getattr(row, criterion) for row in self.fits])
             places = np.arange(len(names)) + shift
@@ -192,7 +192,6 @@ class Comparison(Saved):
         axis.invert_yaxis()
         axis.set_xlabel("difference to the least value")
         axis.legend()
-        axis.grid(axis="x", alpha=0.3)
         return figure
 
 

@@ -110,9 +110,9 @@ class CrossValidation(Saved):
         figure, axes = subplots(
             len(channels),
             1,
+            grid="y",
             figsize=(6.0, 2.4 * len(channels)),
             squeeze=False,
-            layout="constrained",
         )
         for axis, channel in zip(axes[:, 0], channels, strict=True):
             rows = [row for row in self.errors if row.channel == channel]
@@ -121,7 +121,6 @@ class CrossValidation(Saved):
             axis.bar(places + 0.2, [row.fitted for row in rows], 0.4, label="in the fit")
             axis.set_xticks(places, [plain(row.name) for row in rows])
             axis.set_ylabel(plain(f"rms of {channel}"))
-            axis.grid(axis="y", alpha=0.3)
         axes[0, 0].legend()
         axes[-1, 0].set_xlabel(plain(self.by))
         return figure

@@ -216,7 +216,7 @@ def plot_correlations(names: Sequence[str], covariance: Array) -> Any:
     """Figure of the correlations of estimates."""
     rho = correlations(covariance)
     size = 2.2 + 0.42 * len(names)
-    figure, axis = subplots(figsize=(size + 0.8, size), layout="constrained")
+    figure, axis = subplots(grid="", figsize=(size + 0.8, size))
     image = axis.imshow(rho, vmin=-1.0, vmax=1.0, cmap="RdBu_r")
     labels = [plain(name) for name in names]
     axis.set_xticks(range(len(names)), labels, rotation=45, ha="right")

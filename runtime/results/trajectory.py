@@ -381,7 +381,7 @@ class Trajectory(Series):
         event with a mark whenever it happens."""
         events = list(dict.fromkeys(e.name for e in self.events if e.kind == "event"))
         rows = [*self.contacts, *events]
-        figure, axis = subplots(figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)), layout="constrained")
+        figure, axis = subplots(grid="x", figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)))
         for row, name in enumerate(rows):
             marks = (e for e in self.events if e.name == name and e.kind in ("impact", "event"))
             times = [e.time for e in marks]
@@ -396,7 +396,6 @@ class Trajectory(Series):
             axis.set_xlim(float(self.time[0]), max(float(self.time[-1]), self.final.time))
         axis.set_xlabel("time [s]")
         axis.set_title(plain(f"{self.model}: contacts that press, impacts and events"))
-        axis.grid(axis="x", alpha=0.3)
         return figure
 
     def animate(
