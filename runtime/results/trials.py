@@ -182,7 +182,9 @@ class Trials(ByName, Saved):
 
     @property
     def _units(self) -> Mapping[str, str]:
-        return self.trials[0].units if self.trials else {}
+        units = self.trials[0].units if self.trials else {}
+        owned = self.setting.get("owned", {}).items()
+        return {**units, **{name: units[p] for name, p in owned if p in units}}
 
     @property
     def covariance(self) -> Array:
