@@ -17,6 +17,7 @@ from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
+from kinesym.runtime.summary import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,12 +166,7 @@ class Comparison(Saved):
         ]
 
     def __str__(self) -> str:
-        table = [self.HEAD, *self.rows()]
-        widths = [max(len(row[k]) for row in table) for k in range(len(self.HEAD))]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-            for row in table
-        ]
+        lines = aligned([self.HEAD, *self.rows()], left=[0])
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from kinesym.base.notebook import html_table
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.summary import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,10 +93,9 @@ class CrossValidation(Saved):
         return "; ".join([f"each {self.by} left out in turn", *words, density])
 
     def __str__(self) -> str:
-        table = [self.HEAD, *self.rows()]
-        widths = [max(len(row[k]) for row in table) for k in range(len(self.HEAD))]
-        lines = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-        return "\n".join([self._heading, *lines, *(f"  note: {note}" for note in self.notes)])
+        table = aligned([self.HEAD, *self.rows()], left=range(len(self.HEAD)))
+        lines = [*table, *(f"note: {note}" for note in self.notes)]
+        return "\n".join([self._heading, *(f"  {line}" for line in lines)])
 
     def __repr__(self) -> str:
         return f"<cross-validation: {self._heading}>"
