@@ -16,7 +16,7 @@ in their order in z, see `kinesym.runtime.nlp.lags`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -163,6 +163,13 @@ class Layout:
     def constraint_offsets(self) -> dict[tuple[int, str], int]:
         """Offsets of the constraints of each trial and family."""
         return dict(zip(self._counts, accumulate(self._counts.values(), initial=0), strict=False))
+
+    def constraint_rows(self) -> Iterator[tuple[int, str, LabelManifest, slice]]:
+        """Trial, family, label and rows of each constraint at all its points."""
+        for (trial, family), begin in self.constraint_offsets.items():
+            n = self.points(trial, family)
+            for k, label in enumerate(self.labels[family]):
+                yield trial, family, label, slice(begin + k * n, begin + (k + 1) * n)
 
     @cached_property
     def n_constraints(self) -> int:

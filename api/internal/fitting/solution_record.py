@@ -121,11 +121,6 @@ def _sizes(problem: Discretisation, z: Array, contacts: bool) -> dict[str, Any]:
 
 def _contact_drift(problem: Discretisation, z: Array) -> float:
     """Largest distance of closed contacts from their places at a node [m]."""
-    values, layout, most = problem.constraints(z), problem.layout, 0.0
-    for (trial, family), begin in layout.constraint_offsets.items():
-        n = layout.points(trial, family)
-        for k, label in enumerate(layout.labels[family]):
-            if label.kind == "hold":
-                rows = values[begin + k * n : begin + (k + 1) * n]
-                most = max(most, float(np.abs(rows).max(initial=0.0)))
-    return most
+    values, rows = problem.constraints(z), problem.layout.constraint_rows()
+    held = [np.abs(values[here]) for _, _, label, here in rows if label.kind == "hold"]
+    return max((float(off.max(initial=0.0)) for off in held), default=0.0)

@@ -50,12 +50,9 @@ def violated(
 ) -> Iterator[Course]:
     """Violation of each constraint and each bound in each trial, at z."""
     outside = beyond(constraints, limits)
-    for (trial, family), begin in layout.constraint_offsets.items():
+    for trial, family, label, here in layout.constraint_rows():
         time, n = layout.time(z, trial), layout.points(trial, family)
-        times = time[-n:] if n < len(time) else time
-        for k, label in enumerate(layout.labels[family]):
-            first = begin + k * n
-            yield Course(str(label), trial, times, outside[first : first + n])
+        yield Course(str(label), trial, time[-n:] if n < len(time) else time, outside[here])
     for trial in range(len(layout.nodes)):
         time = layout.time(z, trial)
         for block, rows in layout.rows(beyond(z, bounds), trial):

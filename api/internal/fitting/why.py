@@ -85,13 +85,10 @@ class Point:
     @property
     def conditions(self) -> NDArray[np.intp]:
         """Numbers of the constraints that are conditions, not equations of the model."""
-        layout, found = self.problem.layout, list[NDArray[np.intp]]()
-        for (trial, family), begin in layout.constraint_offsets.items():
-            n = layout.points(trial, family)
-            for k, label in enumerate(layout.labels[family]):
-                if label.kind == "condition" or family == "ends":
-                    found.append(begin + k * n + np.arange(n))
-        return np.concatenate([np.zeros(0, dtype=np.intp), *found])
+        chosen = np.zeros(len(self.values), dtype=bool)
+        for _, family, label, rows in self.problem.layout.constraint_rows():
+            chosen[rows] = label.kind == "condition" or family == "ends"
+        return np.flatnonzero(chosen)
 
     def name(self, i: int) -> str:
         """Name of constraint i."""
