@@ -68,12 +68,11 @@ class TrialViews:
         self._late = nlp.lags.names if nlp.lags else set[str]()
         self._places = nlp.about.stages
         self._nodes, self._within = dict[str, Array](), dict[str, list[Array]]()
-        for block, rows in nlp.layout.rows(z, trial):
-            for name, row in zip(block.members, rows, strict=True):
-                if block.place is None:
-                    self._nodes[name] = row
-                else:
-                    self._within.setdefault(name, []).append(row)
+        for name, place, row in nlp.layout.named_rows(z, trial):
+            if place is None:
+                self._nodes[name] = row
+            else:
+                self._within.setdefault(name, []).append(row)
 
     def knots(self, name: str) -> list[Array]:
         """A rated state, or an input that is free, at both nodes and the places between."""

@@ -186,9 +186,8 @@ class Layout:
         """Entries of delayed inputs in z."""
         every, found = np.arange(self.n_variables), [np.zeros(0, dtype=np.intp)]
         for trial in range(len(self.nodes) if self.delayed else 0):
-            for block, rows in self.rows(every, trial):
-                pairs = zip(block.members, rows, strict=True)
-                found += [row for name, row in pairs if name in self.delayed]
+            mine = self.named_rows(every, trial)
+            found += [row for name, _, row in mine if name in self.delayed]
         return np.concatenate(found)
 
     def stages(self) -> NDArray[np.int32]:
@@ -213,6 +212,14 @@ class Layout:
             found.append((block, z[begin : begin + shape[0] * shape[1]].reshape(shape)))
         return found
 
+    def named_rows(
+        self, z: NDArray[Any], trial: int
+    ) -> Iterator[tuple[str, float | None, NDArray[Any]]]:
+        """Name, place in the intervals (None at the nodes) and view of each row of a trial."""
+        for block, rows in self.rows(z, trial):
+            for name, row in zip(block.members, rows, strict=True):
+                yield name, block.place, row
+
     def trajectories(self, z: Array, trial: int) -> Array:
         """States and unknown inputs at the nodes of a trial, a view of shape (n + m, N)."""
         begin, N, n = self.offsets[trial], self.nodes[trial], len(self.at_nodes)
@@ -231,10 +238,9 @@ class Layout:
     def staged(self, z: NDArray[Any], trial: int) -> dict[str, NDArray[Any]]:
         """Trajectories with values at the stages of intervals only, (stages, N - 1), by name."""
         found: dict[str, list[NDArray[Any]]] = {}
-        for block, rows in self.rows(z, trial):
-            for name, row in zip(block.members, rows, strict=True):
-                if name not in self.at_nodes:
-                    found.setdefault(name, []).append(row)
+        for name, _, row in self.named_rows(z, trial):
+            if name not in self.at_nodes:
+                found.setdefault(name, []).append(row)
         return {name: np.array(rows) for name, rows in found.items()}
 
     def signals(self, z: Array, trial: int, time: Array) -> dict[str, Signal]:
@@ -242,26 +248,24 @@ class Layout:
         each interval the polynomial through all places where they are unknown (of states by Lobatto
         IIIA one degree less), or held."""
         found: dict[str, dict[float, Array]] = {}
-        for block, rows in self.rows(z, trial):
-            for name, row in zip(block.members, rows, strict=True):
-                values = found.setdefault(name, {})
-                if block.place is not None:
-                    values[block.place] = row
-                else:
-                    values[0.0] = row[:-1]
-                    values |= {} if name in self.held else {1.0: row[1:]}
+        for name, place, row in self.named_rows(z, trial):
+            values = found.setdefault(name, {})
+            if place is not None:
+                values[place] = row
+            else:
+                values[0.0] = row[:-1]
+                values |= {} if name in self.held else {1.0: row[1:]}
         return {name: through(time, values) for name, values in found.items()}
 
     def put(self, z: Array, trial: int, courses: Mapping[str, Signal]) -> None:
         """Writes courses over the grid of a trial into z. Where an input jumps at a node, it has
         the mean of both sides, one that is held the value after it."""
         grid = self.grids[trial]
-        for block, rows in self.rows(z, trial):
-            for row, name in zip(rows, block.members, strict=True):
-                course, place = courses[name], block.place
-                row[:] = course.at_nodes(grid) if place is None else course.within(grid, place)
-                if block.name == "u" and name not in self.held:
-                    row[1:] += 0.5 * (course.within(grid, 1.0) - row[1:])
+        for name, place, row in self.named_rows(z, trial):
+            course = courses[name]
+            row[:] = course.at_nodes(grid) if place is None else course.within(grid, place)
+            if place is None and name in self.inputs and name not in self.held:
+                row[1:] += 0.5 * (course.within(grid, 1.0) - row[1:])
 
     def parameter_values(self, z: Array) -> Array:
         """Values of the unknown parameters in z, a view of shape (r,): logarithms for those on a

@@ -18,10 +18,9 @@ def course_slopes(nlp: NLP, trial: int) -> dict[str, Any]:
     n_variables) sparse."""
     layout, index = nlp.layout, np.arange(nlp.n_variables)
     found: dict[str, Any] = {}
-    for block, rows in layout.rows(index, trial):
-        if block.place is None:
-            for name, row in zip(block.members, rows, strict=True):
-                found[name] = _matrix(row, np.ones(len(row)), nlp.n_variables)
+    for name, place, row in layout.named_rows(index, trial):
+        if place is None:
+            found[name] = _matrix(row, np.ones(len(row)), nlp.n_variables)
     for name, stages in layout.staged(index, trial).items():
         own = [_matrix(row, np.ones(len(row)), nlp.n_variables) for row in stages]
         found[name] = _at_nodes(nlp, trial, own)
