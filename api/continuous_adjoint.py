@@ -22,7 +22,6 @@ from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
-from kinesym.runtime.status import Stepping
 from kinesym.simulation import simulate
 from kinesym.symbolic.adjoint import adjoint
 from kinesym.symbolic.model import Model
@@ -121,7 +120,7 @@ class ContinuousAdjoint(Displayed):
             trial.signals,
             method="trapezoid",
         )
-        if back.message.startswith(Stepping.INTERRUPTED):
+        if back.interrupted:
             raise KeyboardInterrupt
         if len(back.time) < len(trial.grid):
             raise FloatingPointError(

@@ -31,7 +31,7 @@ def verified(
 
     found : the unknown inputs of each trial. histories : signals before its start.
     """
-    model = replace(model, invariants=())  # segments begin where the solution is
+    model = replace(model, invariants={})  # segments begin where the solution is
     simulated: list[dict[str, Array]] = []
     messages = []
     every = zip(trials, solution.trials, found, histories, strict=True)

@@ -37,9 +37,8 @@ def html_table(title: str, rows: Iterable[Sequence[str]], head: Sequence[str] = 
 
 
 def with_unit(name: str, units: Mapping[str, str]) -> str:
-    """A name, `b` or that of one owner, `b[s01]`, with its unit if that is known."""
-    unit = units.get(name) or units.get(name.split("[")[0])
-    return f"{name} [{unit}]" if unit else name
+    """A name with its unit if that is known."""
+    return f"{name} [{units[name]}]" if units.get(name) else name
 
 
 def _unwrapped(text: str) -> str:

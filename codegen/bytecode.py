@@ -225,10 +225,7 @@ class _Writer:
             self._put(name, node, self._register(a), self._register(b), rest)
 
     def _from_table(self, node: int, op: str, args: tuple[int, ...]) -> None:
-        every = enumerate(self.kernel.arguments)
-        at, argument = next((k, a) for k, a in every if a.tables)
-        begin, count = (int(self.graph.value[a]) for a in args[1:3])
-        begin += len(argument.symbols)
+        at, begin, count = self.kernel.in_tables(args)
         self._put(op, node, at, begin, self._register(args[3]), count)
 
 

@@ -423,10 +423,8 @@ class _Printer:
 
     def _from_table(self, op: str, args: tuple[int, ...]) -> str:
         """A function of kinesym_table.h, of numbers that follow the symbols of an argument."""
-        every = enumerate(self.kernel.arguments)
-        at, argument = next((k, a) for k, a in every if a.tables)
-        begin, count = (int(self.graph.value[a]) for a in args[1:3])
-        where = f"a[{at}].data + {len(argument.symbols) + begin}"
+        at, begin, count = self.kernel.in_tables(args)
+        where = f"a[{at}].data + {begin}"
         return f"ks_{op}({where}, {count}, {self._vector(args[3])})"
 
 

@@ -119,9 +119,18 @@ def with_kinks(g: Graph, outputs: Sequence[int]) -> list[int]:
     """Outputs with unchanged values, where distances, square roots of sums of squares, have
     derivatives of 0 where they are 0: subgradients, with which Newton's method goes on. No
     derivatives of results, which there are none of at a kink."""
-    roots = [node for node in g.ancestors(outputs) if g.op[node] == "sqrt"]
+    return _flat_at_zero(g, outputs, _distances(g, g.ancestors(outputs)))
+
+
+def _distances(g: Graph, nodes: Sequence[int]) -> list[int]:
+    """Square roots of sums of squares."""
+    return [node for node in nodes if g.op[node] == "sqrt" and _is_square(g, g.args[node][0])]
+
+
+def _flat_at_zero(g: Graph, outputs: Sequence[int], distances: Sequence[int]) -> list[int]:
+    """Outputs with unchanged values, where these distances have derivatives of 0 at 0."""
     shown: dict[int, int] = {}
-    for node in (node for node in roots if _is_square(g, g.args[node][0])):
+    for node in distances:
         (distance,) = g.substitute([node], shown)
         shown[node] = g.select(g.binary("eq", distance, g.zero), g.zero, distance)
     return g.substitute(outputs, shown) if shown else list(outputs)
@@ -150,12 +159,9 @@ def with_smooth_kinks(g: Graph, outputs: Sequence[int]) -> list[int]:
     for node in nodes:
         for operand in g.args[node]:
             users.setdefault(operand, []).append(node)
-    roots = [node for node in nodes if g.op[node] == "sqrt" and _is_square(g, g.args[node][0])]
-    shown: dict[int, int] = {}
-    for node in (n for n in roots if _in_products(g, n, users, _bases(g, g.args[n][0]))):
-        (distance,) = g.substitute([node], shown)
-        shown[node] = g.select(g.binary("eq", distance, g.zero), g.zero, distance)
-    return g.substitute(outputs, shown) if shown else list(outputs)
+    roots = _distances(g, nodes)
+    inside = [n for n in roots if _in_products(g, n, users, _bases(g, g.args[n][0]))]
+    return _flat_at_zero(g, outputs, inside)
 
 
 def _bases(g: Graph, node: int) -> set[int]:
@@ -204,7 +210,7 @@ def compose_jacobian(g: Graph, outer: Sparse, inner: Sparse) -> Sparse:
     for (i, v), weight in outer.items():
         for z, dv in rows.get(v, {}).items():
             terms.setdefault((i, z), []).append(g.mul(weight, dv))
-    return _summed(g, terms)
+    return summed(g, terms)
 
 
 def compose_hessian(
@@ -227,7 +233,7 @@ def compose_hessian(
     for bar, second in zip(gradient, curvature, strict=True):
         for key, node in second.items():
             terms.setdefault(key, []).append(g.mul(bar, node))
-    return _summed(g, terms)
+    return summed(g, terms)
 
 
 def pattern_of(entries: Iterable[tuple[int, int]]) -> list[list[int]]:
@@ -244,6 +250,7 @@ def by_row(entries: Mapping[tuple[int, int], int]) -> dict[int, dict[int, int]]:
     return rows
 
 
-def _summed(g: Graph, terms: Mapping[tuple[int, int], list[int]]) -> Sparse:
+def summed(g: Graph, terms: Mapping[tuple[int, int], list[int]]) -> Sparse:
+    """Sparse entries that are sums, but for those that are zero."""
     sums = {key: g.sum(parts) for key, parts in sorted(terms.items())}
     return {key: node for key, node in sums.items() if node != g.zero}

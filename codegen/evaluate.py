@@ -13,14 +13,8 @@ from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import t, written
-from kinesym.symbolic.objective import at_start
+from kinesym.symbolic.names import t
 from kinesym.symbolic.table import Tables
-
-#: Number of operations above which a condition is not spelled out in its name.
-_SHORT = 15
-#: Number of letters above which it is not.
-_LETTERS = 60
 
 
 @dataclass(frozen=True)
@@ -89,16 +83,6 @@ def equation_label(model: Model, number: int) -> str:
         if rate in rates
     ]
     return f"equation {number} ({', '.join(about[:2])})" if about else f"equation {number}"
-
-
-def condition_label(kind: str, number: int, condition: sp.Expr, model: Model) -> str:
-    """`boundary condition 2 (at_end(x) - 5)`: its number and what it says, if that is short, or the
-    name of the invariant of the model that is zero at the start."""
-    for name in model.invariants:
-        if condition == at_start(model.outputs[name]):
-            return f"{kind} {number} ({name} at the start)"
-    text = written(condition, _SHORT) if sp.count_ops(condition) <= _SHORT else ""
-    return f"{kind} {number}" + f" ({text})" * (0 < len(text) <= _LETTERS)
 
 
 def describe_model(model: Model) -> dict[str, object]:

@@ -15,10 +15,16 @@ from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.losses import Loss
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem, known_intermediates
 from kinesym.symbolic.schemes import CollocationScheme
+
+#: Number of operations above which a condition is not spelled out in its name.
+_SHORT = 15
+#: Number of letters above which it is not.
+_LETTERS = 60
 
 
 @dataclass(frozen=True)
@@ -87,11 +93,37 @@ _E = sp.Symbol("e", real=True)
 
 
 @dataclass(frozen=True)
+class Label:
+    """Label of a constraint or an output. kind : "condition" of the problem, "moment" for one at a
+    time, "hold" for a contact that stays in its place. of : contact or input that it is about.
+    stage : from 1, where there are several."""
+
+    name: str
+    kind: str = ""
+    of: str = ""
+    stage: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}, stage {self.stage}" if self.stage else self.name
+
+
+def condition_label(family: str, number: int, condition: sp.Expr, model: Model) -> Label:
+    """`boundary condition 2 (at_end(x) - 5)`: its number and what it says, if that is short, or the
+    name of the invariant of the model that is zero at the start."""
+    text = written(condition, _SHORT) if sp.count_ops(condition) <= _SHORT else ""
+    text = text if len(text) <= _LETTERS else ""
+    for name in model.invariants:
+        if condition == at_start(model.outputs[name]):
+            text = f"{name} at the start"
+    return Label(f"{family} condition {number}" + f" ({text})" * bool(text), "condition")
+
+
+@dataclass(frozen=True)
 class Family:
     """Cost and constraints at one kind of point, in terms of `inner` = v(z).
 
     `groups` are those of z, `data` the arguments of known numbers. `outer` are the symbols v
-    that `cost` and `rows`, the constraints by their labels, are written in. The objective is `cost`
+    that `cost` and `rows`, the constraints, are written in. The objective is `cost`
     and the sum over `squares`. `timed` is what the model has where measurements have times of
     their own.
     """
@@ -103,8 +135,8 @@ class Family:
     outer: Sequence[int]
     inner: Sequence[int]
     cost: int
-    rows: Mapping[str, int]
-    outputs: Mapping[str, int] = field(default_factory=dict)
+    rows: Mapping[Label, int]
+    outputs: Mapping[Label, int] = field(default_factory=dict)
     squares: Sequence[Square] = ()
     timed: Sequence[int] = ()
 
@@ -301,11 +333,11 @@ class Ends(Points):
         self,
         name: str,
         cost: int,
-        rows: Mapping[str, int],
+        rows: Mapping[Label, int],
         squares: Sequence[Square] = (),
         more: tuple[Argument, ...] = (),
     ) -> Family:
-        """Cost, squares and constraints, by their labels, as a family; more : data of squares."""
+        """Cost, squares and constraints as a family; more : data of squares."""
         continued = [pair for side in self._continued for pair in side.values()]
         outer = [*self.own, *self.scaled, *(symbol for symbol, _ in continued)]
         inner = [*self.own, *self.scaled.values(), *(value for _, value in continued)]

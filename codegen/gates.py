@@ -8,10 +8,7 @@ there: sqrt(p) in a case that is not chosen has no derivative at p = -1 and need
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kinesym.codegen.graph import Graph
+from kinesym.codegen.algebra import Algebra
 
 #: Operations that are 0 where one operand is, or all, or what they choose.
 _LINEAR = frozenset(("select", "add", "sub", "neg", "mul", "div"))
@@ -20,7 +17,7 @@ _LINEAR = frozenset(("select", "add", "sub", "neg", "mul", "div"))
 class Gates:
     """Nodes of a graph that are 0 wherever a condition does not hold, and these conditions."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Algebra) -> None:
         self._graph = graph
         self._gated: set[int] = set()
         self._known: dict[int, int] = {}

@@ -4,11 +4,14 @@ to them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from kinesym.codegen.evaluate import condition_label, equation_label
+from kinesym.codegen.evaluate import equation_label
 from kinesym.codegen.family import (
     Family,
+    Label,
     Square,
+    condition_label,
     integrates_on_intervals,
     squares_of,
 )
@@ -41,12 +44,12 @@ def _at_stages(s: Interval) -> Family:
     if held_contacts(problem):
         rates = [pushed_rates(s, at, s.rates(k), -1.0) for k, at in enumerate(points)]
         pushed = [s.lowering(at, row) for at, row in zip(points, rates, strict=True)]
-    rows: dict[str, int] = {}
+    rows: dict[Label, int] = {}
     for number, equation in enumerate(model.equations):
-        label = equation_label(model, number)
-        rows |= {label + _stage(s, k): lower(equation) for k, lower in enumerate(pushed)}
+        row = Label(equation_label(model, number))
+        rows |= {_at_stage(s, k, row): lower(equation) for k, lower in enumerate(pushed)}
     for k, at in enumerate(points if problem.contacts else ()):
-        rows |= {label + _stage(s, k): row for label, row in contact_rows(s, at).items()}
+        rows |= {_at_stage(s, k, row): node for row, node in contact_rows(s, at).items()}
     if held_contacts(problem):
         rows |= holding_rows(s, *(s.at_node(side, points[-1]) for side in (0, 1)))
     between = {n: e for n, e in model.outputs.items() if problem.on_interval(e)}
@@ -55,7 +58,7 @@ def _at_stages(s: Interval) -> Family:
         cost=_integral(s, lowers, s.scheme.weights),
         rows=rows | _step_rows(s, lowers[0]) | moment_rows(s) | _path_rows(s, lowers),
         outputs={
-            name + _stage(s, k): lower(e)
+            _at_stage(s, k, Label(name)): lower(e)
             for name, e in between.items()
             for k, lower in enumerate(lowers)
         },
@@ -70,15 +73,16 @@ def _at_knots(s: Interval) -> Family:
     rates = [s.explicit(at) for at in points]
     lowers = [s.lowering(at, f) for at, f in zip(points, rates, strict=True)]
     pushed = [pushed_rates(s, at, f, 1.0) for at, f in zip(points, rates, strict=True)]
-    rows: dict[str, int] = {}
+    rows: dict[Label, int] = {}
     for n, x in enumerate(problem.model.states):
         begin, slopes = points[0].values[x], [f[n] for f in pushed]
         for k in range(1, scheme.stages):
             step = g.mul(g.sub(points[k].values[x], begin), g.inv(s.h))
             inner = ", within" + f" {k}" * (scheme.stages > 3) if k < scheme.stages - 1 else ""
-            rows[f"defect of {name_of(x)}{inner}"] = g.sub(step, mixed(s, slopes, scheme.matrix[k]))
+            row = Label(f"defect of {name_of(x)}{inner}")
+            rows[row] = g.sub(step, mixed(s, slopes, scheme.matrix[k]))
     for k, at in enumerate(points[1:-1] if problem.contacts else ()):
-        rows |= {label + _stage(s, k + 1): row for label, row in contact_rows(s, at).items()}
+        rows |= {_at_stage(s, k + 1, row): node for row, node in contact_rows(s, at).items()}
     if held_contacts(problem):
         rows |= holding_rows(s, points[0], points[-1])
     knots = [dict(zip(problem.model.states, f, strict=True)) for f in rates]
@@ -96,9 +100,9 @@ def _at_knots(s: Interval) -> Family:
     )
 
 
-def _stage(s: Interval, k: int) -> str:
-    """The end of a label: at which stage, if there are several."""
-    return f", stage {k + 1}" if s.scheme.stages > 1 else ""
+def _at_stage(s: Interval, k: int, row: Label) -> Label:
+    """The row at stage k, if there are several."""
+    return replace(row, stage=k + 1) if s.scheme.stages > 1 else row
 
 
 def _integral(s: Interval, lowers: Sequence[Lowering], weights: Sequence[float]) -> int:
@@ -108,25 +112,26 @@ def _integral(s: Interval, lowers: Sequence[Lowering], weights: Sequence[float])
     return g.sum([g.mul(g.mul(s.h, g.const(w)), value) for w, value in pairs])
 
 
-def _step_rows(s: Interval, lower: Lowering) -> dict[str, int]:
+def _step_rows(s: Interval, lower: Lowering) -> dict[Label, int]:
     """Rates of inputs from node to node, less expressions of what is held."""
-    g, rows = s.graph, dict[str, int]()
+    g, rows = s.graph, dict[Label, int]()
     ends = dict(zip(s.problem.node_inputs, zip(*map(s.nodes, s.u), strict=True), strict=True))
     for u, e in s.problem.steps:
         begin, end = ends[u]
         rate = g.mul(g.sub(end, begin), g.inv(s.h))
-        rows[f"{'parts of the ' if e != 0 else ''}rate of {name_of(u)}"] = g.sub(rate, lower(e))
+        row = Label(f"{'parts of the ' if e != 0 else ''}rate of {name_of(u)}")
+        rows[row] = g.sub(rate, lower(e))
     return rows
 
 
-def _path_rows(s: Interval, lowers: Sequence[Lowering]) -> dict[str, int]:
+def _path_rows(s: Interval, lowers: Sequence[Lowering]) -> dict[Label, int]:
     """Path conditions within the interval."""
-    problem = s.problem
-    return {
-        condition_label("path condition", k, problem.path[k], problem.model)
-        + (f", stage {place + 1}" if len(lowers) > 1 else ""): lowers[place](problem.path[k])
-        for k, place in problem.path_within
-    }
+    problem, rows = s.problem, dict[Label, int]()
+    for k, place in problem.path_within:
+        row = condition_label("path", k, problem.path[k], problem.model)
+        row = replace(row, stage=place + 1) if len(lowers) > 1 else row
+        rows[row] = lowers[place](problem.path[k])
+    return rows
 
 
 def _squares(s: Interval, lowers: Sequence[Lowering]) -> list[Square]:
@@ -143,8 +148,8 @@ def _squares(s: Interval, lowers: Sequence[Lowering]) -> list[Square]:
 def _family(
     s: Interval,
     cost: int,
-    rows: dict[str, int],
-    outputs: dict[str, int],
+    rows: dict[Label, int],
+    outputs: dict[Label, int],
     squares: list[Square],
     rates: Rates = (),
 ) -> Family:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -73,6 +73,13 @@ class Kernel:
     def operations(self) -> int:
         """Number of arithmetic operations and function calls per point."""
         return sum(self.graph.op[node] not in LEAVES for node in self.nodes)
+
+    def in_tables(self, args: Sequence[int]) -> tuple[int, int, int]:
+        """Number of the argument that has tables, the place in it of the data that the operands of
+        a node (see `Graph.locate`) tell, and the second number that these tell."""
+        at, argument = next((k, a) for k, a in enumerate(self.arguments) if a.tables)
+        begin, count = (int(self.graph.value[a]) for a in args[1:3])
+        return at, len(argument.symbols) + begin, count
 
     @property
     def content(self) -> Iterator[object]:

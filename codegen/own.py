@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kinesym.codegen.algebra import Algebra
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.operations import OPERATIONS, Operation
@@ -52,7 +53,8 @@ class OwnOperation(Operation):
 def own_operation(definition: Definition, lower: Lower) -> OwnOperation:
     """The operation of a function of a user."""
 
-    def partials(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    def partials(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+        assert isinstance(g, Graph)
         return tuple(made.lowered(g, e, a) for e in definition.slopes)
 
     name = _name(definition)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kinesym.codegen.graph import Graph
+from kinesym.codegen.algebra import Algebra
 
 #: Partial derivatives of `y = op(a)` with respect to each operand, from y and a.
-Rule = Callable[["Graph", int, tuple[int, ...]], tuple[int, ...]]
+Rule = Callable[[Algebra, int, tuple[int, ...]], tuple[int, ...]]
 
 
-def scaled(g: Graph, c: float, x: int) -> int:
+def scaled(g: Algebra, c: float, x: int) -> int:
     """c x."""
     return g.mul(g.const(c), x)
 
@@ -22,7 +20,7 @@ def flat(count: int) -> Rule:
     return lambda g, y, a: (g.zero,) * count
 
 
-def pow(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def pow(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """b a^(b - 1), and a^b log(a) where b is no constant."""
     base, exponent = a
     if exponent in g.value:
@@ -35,13 +33,13 @@ def pow(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     return (slope, g.select(g.binary("eq", y, g.zero), g.zero, growth))
 
 
-def atan2(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def atan2(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """x/(x^2 + y^2) and -y/(x^2 + y^2)."""
     r = g.add(g.mul(a[0], a[0]), g.mul(a[1], a[1]))
     return (g.div(a[1], r), g.neg(g.div(a[0], r)))
 
 
-def mod(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def mod(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1 and minus how many times the divisor was taken, a whole number but for rounding."""
     times = g.quotient(g.sub(a[0], y), a[1])
     return (g.one, g.neg(g.function("floor", g.add(times, g.const(0.5)))))
@@ -50,7 +48,7 @@ def mod(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
 def minmax(first_if_less: bool) -> Rule:
     """1 for the operand that is chosen, 0 for the other."""
 
-    def rule(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    def rule(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         less = g.binary("lt", a[0], a[1])
         chosen = (g.one, g.zero) if first_if_less else (g.zero, g.one)
         return (g.select(less, *chosen), g.select(less, *reversed(chosen)))
@@ -58,34 +56,34 @@ def minmax(first_if_less: bool) -> Rule:
     return rule
 
 
-def erf(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def erf(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """2/sqrt(pi) exp(-x^2)."""
     bell = g.function("exp", g.neg(g.mul(a[0], a[0])))
     return (scaled(g, 1.1283791670955126, bell),)  # 2 / sqrt(pi)
 
 
-def _one_minus_square(g: Graph, x: int) -> int:
+def _one_minus_square(g: Algebra, x: int) -> int:
     """1 - x^2 so that neither it loses digits near x = 1 and x = -1, nor its derivative near 0."""
     near = g.binary("lt", g.function("abs", x), g.const(0.5))
     return g.select(near, g.sub(g.one, g.mul(x, x)), g.mul(g.sub(g.one, x), g.add(g.one, x)))
 
 
-def asin(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def asin(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1/sqrt(1 - x^2)."""
     return (g.power(_one_minus_square(g, a[0]), -0.5),)
 
 
-def atan(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def atan(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1/(1 + x^2)."""
     return (g.div(g.one, g.add(g.one, g.mul(a[0], a[0]))),)
 
 
-def atanh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def atanh(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1/(1 - x^2)."""
     return (g.div(g.one, _one_minus_square(g, a[0])),)
 
 
-def tanh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def tanh(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1 - y^2, far out 4 e/(1 + e)^2 with e = exp(-2 |x|)."""
     size = g.function("abs", a[0])
     e = g.function("exp", scaled(g, -2.0, size))
@@ -93,7 +91,7 @@ def tanh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     return (g.select(g.binary("lt", size, g.one), g.sub(g.one, g.mul(y, y)), far),)
 
 
-def asinh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def asinh(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1/sqrt(1 + x^2), for large x with s = 1/|x| as s/sqrt(1 + s^2)."""
     size = g.function("abs", a[0])
     s = g.inv(size)
@@ -101,43 +99,43 @@ def asinh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     return (g.select(g.binary("lt", size, g.one), near, g.mul(s, far)),)
 
 
-def acosh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def acosh(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1/sqrt((x - 1) (x + 1))."""
     below, above = (g.function("sqrt", f(a[0], g.one)) for f in (g.sub, g.add))
     return (g.div(g.one, g.mul(below, above)),)
 
 
-def erfc(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def erfc(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """-2/sqrt(pi) exp(-x^2)."""
     return (g.neg(*erf(g, y, a)),)
 
 
-def sqrt(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def sqrt(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1/(2 y)."""
     return (scaled(g, 0.5, g.div(g.one, y)),)
 
 
-def cbrt(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def cbrt(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1/(3 y^2)."""
     return (scaled(g, 1.0 / 3.0, g.div(g.one, g.mul(y, y))),)
 
 
-def size(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def size(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """Sign of x."""
     return (g.function("sign", a[0]),)
 
 
-def gamma(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def gamma(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """y times the logarithmic derivative."""
     return (g.mul(y, digamma(g, a[0])),)
 
 
-def digamma(g: Graph, x: int) -> int:
+def digamma(g: Algebra, x: int) -> int:
     """The logarithmic derivative of the gamma function."""
     return g.binary("polygamma", g.zero, x)
 
 
-def next_polygamma(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+def next_polygamma(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """The polygamma function of the next order; the order is constant."""
     return (g.zero, g.binary("polygamma", g.add(a[0], g.one), a[1]))
 
@@ -145,7 +143,7 @@ def next_polygamma(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
 def bessel(name: str) -> Rule:
     """Half the difference of the neighbours (Abramowitz, Stegun, 9.1.27)."""
 
-    def rule(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    def rule(g: Algebra, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         below, above = (g.binary(name, f(a[0], g.one), a[1]) for f in (g.sub, g.add))
         slope = g.neg(above) if a[0] == g.zero else scaled(g, 0.5, g.sub(below, above))
         return (g.zero, slope)

@@ -7,14 +7,10 @@ from collections.abc import Sequence
 import sympy as sp
 
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, switched_impulses
-from kinesym.codegen.evaluate import condition_label
-from kinesym.codegen.family import At, Ends, Family, Points
+from kinesym.codegen.family import At, Ends, Family, Label, Points, condition_label
 from kinesym.symbolic.hybrid.contacts import Contact, forces_of, holds_of, with_friction
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
-
-#: Prefix of the names of rows that hold closed contacts.
-HOLD = "hold by "
 
 
 def contacts_at(s: Points, at: At) -> tuple[ContactDynamics, list[int]]:
@@ -40,13 +36,14 @@ def _flags(s: Points, what: str, at: At) -> list[int]:
     ]
 
 
-def contact_rows(s: Points, at: At) -> dict[str, int]:
+def contact_rows(s: Points, at: At) -> dict[Label, int]:
     """No acceleration where a contact is closed, no force where it is open."""
     g = s.graph
     found, forces = contacts_at(s, at)
-    rows: dict[str, int] = {}
-    names = [f"contact {c.name}" for c in s.problem.contacts]
-    names += [f"contact {c.name} along the ground" for c in with_friction(s.problem.contacts)]
+    rows: dict[Label, int] = {}
+    names = [Label(f"contact {c.name}", of=c.name) for c in s.problem.contacts]
+    along = with_friction(s.problem.contacts)
+    names += [Label(f"contact {c.name} along the ground", of=c.name) for c in along]
     push = found.push(g, forces)
     for name, flag, b, w, force in zip(
         names, _flags(s, "closed", at), found.b, push, forces, strict=True
@@ -89,7 +86,7 @@ def pushed_rates(s: Points, at: At, rates: Sequence[int], sign: float) -> list[i
     return made
 
 
-def holding_rows(s: Points, begin: At, end: At) -> dict[str, int]:
+def holding_rows(s: Points, begin: At, end: At) -> dict[Label, int]:
     """Residuals that hold closed contacts from begin to end of an interval, at rest; those of open
     contacts demand zero holding inputs."""
     g, held = s.graph, held_contacts(s.problem)
@@ -97,13 +94,14 @@ def holding_rows(s: Points, begin: At, end: At) -> dict[str, int]:
         return {}
     (before, _), (after, _) = (contacts_at(s, at) for at in (begin, end))
     flags, count = _flags(s, "closed", end), len(s.problem.contacts)
-    rows = dict[str, int]()
+    rows = dict[Label, int]()
     for row, u, of_rate in held:
         value = after.speeds[row] if of_rate else after.lines[row]
         if row >= count and not of_rate:
             value = g.sub(value, before.lines[row])
         rest = g.mul(g.sub(g.one, flags[row]), end.values[u])
-        rows[HOLD + name_of(u)] = g.add(g.mul(flags[row], value), rest)
+        label = Label(f"hold by {name_of(u)}", "" if of_rate else "hold", of=name_of(u))
+        rows[label] = g.add(g.mul(flags[row], value), rest)
     return rows
 
 
@@ -113,7 +111,7 @@ def link_family(problem: Problem, name: str) -> Family:
     its own."""
     s = Ends(problem, last=0)
     g = s.graph
-    rows: dict[str, int] = {}
+    rows: dict[Label, int] = {}
     if problem.contacts and name == "link":
         found, _ = contacts_at(s, s.end(0))
         bounces = [g.const(1.0 + c.restitution) for c in problem.contacts]
@@ -123,11 +121,11 @@ def link_family(problem: Problem, name: str) -> Family:
         jumps = found.jump(g, impulses, len(problem.model.states))
         states = (s.end(k).of(problem.model.states) for k in (0, 1))
         for x, a, b, jump in zip(problem.model.state_names, *states, jumps, strict=True):
-            rows[f"jump of {x}"] = g.sub(g.sub(b, a), jump)
+            rows[Label(f"jump of {x}")] = g.sub(g.sub(b, a), jump)
     conditions = problem.links if name == "link" else problem.cycle
     if conditions:
         before, after = (s.lowering(s.end(k)) for k in (0, 1))
         for number, condition in enumerate(conditions):
-            label = condition_label(f"{name} condition", number, condition, problem.model)
-            rows[label] = s.boundary(condition, after, before)
+            row = condition_label(name, number, condition, problem.model)
+            rows[row] = s.boundary(condition, after, before)
     return s.family(name, g.zero, rows)

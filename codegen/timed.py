@@ -20,7 +20,7 @@ from functools import reduce
 import numpy as np
 import sympy as sp
 
-from kinesym.codegen.family import At, Square, squares_of
+from kinesym.codegen.family import At, Label, Square, squares_of
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interval_symbols import Interval
 from kinesym.codegen.lower import Lowering
@@ -48,10 +48,10 @@ def timed(s: Interval, rates: Rates = ()) -> tuple[list[Square], list[int]]:
     return squares, values
 
 
-def moment_rows(s: Interval, rates: Rates = ()) -> dict[str, int]:
+def moment_rows(s: Interval, rates: Rates = ()) -> dict[Label, int]:
     """Inputs rise by expressions at times that are parameters in the interval that has the time,
     the first and the last one also if it is before or after."""
-    g, (begin, h), rows = s.graph, s.spans, dict[str, int]()
+    g, (begin, h), rows = s.graph, s.spans, dict[Label, int]()
     inputs = zip(s.problem.node_inputs, *map(s.nodes, s.u), strict=True)
     ends = {symbol: pair for symbol, *pair in inputs}
     edges = s.of_duration(s.edges)
@@ -60,7 +60,8 @@ def moment_rows(s: Interval, rates: Rates = ()) -> dict[str, int]:
         here = g.mul(g.binary("le", edges[0], tau), g.binary("lt", tau, edges[1]))
         share = g.mul(here, g.mul(g.sub(tau, begin), g.inv(h)))
         value = _Slot(s, name_of(u), share, rates).lowering(e, {})(e)
-        rows[f"condition at {time}, {name_of(u)}"] = g.sub(g.sub(right, left), g.mul(here, value))
+        row = Label(f"condition at {time}, {name_of(u)}", "moment", of=name_of(u))
+        rows[row] = g.sub(g.sub(right, left), g.mul(here, value))
     return rows
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
 from kinesym.codegen.operations import (
     EITHER,
@@ -11,10 +12,17 @@ from kinesym.codegen.operations import (
     NONNEGATIVE,
     ORDINARY,
     SMALL,
+    Operation,
 )
 
-if TYPE_CHECKING:
-    from kinesym.codegen.graph import Graph
+
+class Nodes(Protocol):
+    """Nodes of a graph, as far as traits follow from them."""
+
+    op: list[str]
+    args: list[tuple[int, ...]]
+    value: dict[int, float]
+    operations: Mapping[str, Operation]
 
 
 class Trait(NamedTuple):
@@ -30,7 +38,7 @@ class Trait(NamedTuple):
 class Traits:
     """Traits of the nodes of a graph, computed on demand."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Nodes) -> None:
         self._graph = graph
         self._known: dict[int, Trait] = {}
 

@@ -23,9 +23,18 @@ from kinesym.codegen.derive import (
     jacobian,
     pattern_of,
     pullback,
+    summed,
 )
-from kinesym.codegen.evaluate import condition_label
-from kinesym.codegen.family import Ends, Family, Points, Square, integrates_on_intervals, squares_of
+from kinesym.codegen.family import (
+    Ends,
+    Family,
+    Label,
+    Points,
+    Square,
+    condition_label,
+    integrates_on_intervals,
+    squares_of,
+)
 from kinesym.codegen.interval_symbols import measured_places
 from kinesym.codegen.intervals import collocation_family
 from kinesym.codegen.kernel import Argument, Kernel, Program
@@ -37,16 +46,13 @@ from kinesym.symbolic.objective import at_end, at_start, of_both_ends
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
-#: Second derivatives of the Lagrangian, or Gauss-Newton's: J' W J of residuals that are squared,
-#: and what else the objective contains; constraints count as linear.
-CURVATURES = ("exact", "gauss-newton")
-
 
 def transcribe(problem: Problem, curvature: str = "exact") -> Program:
     """Program of the nonlinear program of `problem`: its kernels, and the description of its
     structure.
 
-    curvature : what the Hessian is, one of `CURVATURES`.
+    curvature : "exact", the Hessian is that of the Lagrangian; "gauss-newton", J' W J of residuals
+    that are squared, and what else the objective contains; constraints count as linear.
     """
     kernels: list[Kernel] = []
     description: dict[str, object] = {}
@@ -54,10 +60,17 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
         made, structure = _derivatives(family, curvature)
         kernels.extend(made)
         description[family.name] = structure
+    return _program(problem, "", kernels, description)
+
+
+def _program(
+    problem: Problem, suffix: str, kernels: list[Kernel], families: dict[str, object]
+) -> Program:
+    """Program of kernels of families with these descriptions; suffix : of its name."""
     return Program(
-        name=f"{problem.model.name}_{problem.scheme.name}".replace("-", "_"),
+        name=f"{problem.model.name}_{problem.scheme.name}{suffix}".replace("-", "_"),
         kernels=tuple(kernels),
-        description={"collocation": {**_description(problem), "families": description}},
+        description={"collocation": {**_description(problem), "families": families}},
         tables=problem.tables.values,
     )
 
@@ -74,7 +87,7 @@ def _families(problem: Problem) -> list[Family]:
 
 def output_slopes(problem: Problem) -> Program:
     """Derivatives of the outputs at nodes and intervals, in the local variables of `transcribe`."""
-    kernels, description = [], dict[str, object]()
+    kernels, description = list[Kernel](), dict[str, object]()
     for family in (_interval(problem), _node(problem)):
         g, structure = family.graph, _structure(family)
         outer = jacobian(g, [*family.outputs.values()], family.outer)
@@ -85,12 +98,7 @@ def output_slopes(problem: Problem) -> Program:
         labels = [f"d {outputs[i]} / d {names[j]}" for i, j in entries]
         if entries:
             kernels.append(_kernel(family, "output_slopes", list(entries.values()), labels))
-    return Program(
-        name=f"{problem.model.name}_{problem.scheme.name}_outputs".replace("-", "_"),
-        kernels=tuple(kernels),
-        description={"collocation": {**_description(problem), "families": description}},
-        tables=problem.tables.values,
-    )
+    return _program(problem, "_outputs", kernels, description)
 
 
 def _description(problem: Problem) -> dict[str, object]:
@@ -168,12 +176,7 @@ def residual_program(problem: Problem) -> Program:
         made, structure = _residuals(family)
         kernels.extend(made)
         description[family.name] = {**_structure(family), **structure}
-    return Program(
-        name=f"{problem.model.name}_{problem.scheme.name}_residuals".replace("-", "_"),
-        kernels=tuple(kernels),
-        description={"collocation": {**_description(problem), "families": description}},
-        tables=problem.tables.values,
-    )
+    return _program(problem, "_residuals", kernels, description)
 
 
 def _residuals(family: Family) -> tuple[list[Kernel], dict[str, object]]:
@@ -203,12 +206,12 @@ def _residuals(family: Family) -> tuple[list[Kernel], dict[str, object]]:
 
 
 def _structure(family: Family) -> dict[str, object]:
-    """Groups of local variables, and labels."""
+    """Groups of local variables, constraints, and names of outputs, of several stages once."""
     groups = family.groups
     return {
         "variables": [[v.argument.name, len(v.argument.symbols), v.array, v.side] for v in groups],
-        "constraints": list(family.rows),
-        "outputs": list(family.outputs),
+        "constraints": [{k: v for k, v in vars(row).items() if v} for row in family.rows],
+        "outputs": list(dict.fromkeys(row.name for row in family.outputs)),
     }
 
 
@@ -219,7 +222,8 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
     structure, names = _structure(family), _variables(family)
     kernels = []
     if family.outputs:
-        kernels.append(_kernel(family, "outputs", [*family.outputs.values()], [*family.outputs]))
+        labels = list(map(str, family.outputs))
+        kernels.append(_kernel(family, "outputs", list(family.outputs.values()), labels))
     if family.timed:
         labels = [f"slot {k}" for k, _ in enumerate(family.timed)]
         kernels.append(_kernel(family, "timed", list(family.timed), labels))
@@ -235,10 +239,10 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
         labels = [f"d cost / d {names[j]}" for _, j in entries]
         kernels.append(_kernel(family, "gradient", list(entries.values()), labels))
     if constraints:
-        kernels.append(_kernel(family, "constraints", constraints, [*family.rows]))
+        rows = list(map(str, family.rows))
+        kernels.append(_kernel(family, "constraints", constraints, rows))
         entries = compose_jacobian(g, jacobian(g, constraints, family.outer), inner)
         structure["jacobian"] = pattern_of(entries)
-        rows = list(family.rows)
         labels = [f"d {rows[i]} / d {names[j]}" for i, j in entries]
         kernels.append(_kernel(family, "jacobian", list(entries.values()), labels))
     if curvature == "exact" or has_cost:
@@ -283,8 +287,7 @@ def _with_squares(family: Family, second: Sparse) -> Sparse:
         for (other, b), right in slopes.items():
             if other == row and a <= b:
                 terms.setdefault((a, b), []).append(g.mul(weight, g.mul(left, right)))
-    sums = {key: g.sum(parts) for key, parts in sorted(terms.items())}
-    return {key: node for key, node in sums.items() if node != g.zero}
+    return summed(g, terms)
 
 
 def _variables(family: Family) -> list[str]:
@@ -357,8 +360,8 @@ def _node(problem: Problem) -> Family:
     if at_nodes:
         cost = g.mul(outer_q, g.counted(outer_q, lower(integrand)))
     for k in problem.path_at_nodes:
-        label = condition_label("path condition", k, problem.path[k], problem.model)
-        rows[label] = lower(problem.path[k])
+        row = condition_label("path", k, problem.path[k], problem.model)
+        rows[row] = lower(problem.path[k])
     return Family(
         name="node",
         graph=g,
@@ -368,7 +371,7 @@ def _node(problem: Problem) -> Family:
         inner=[*s.own, *s.scaled.values(), now, q],
         cost=cost,
         rows=rows,
-        outputs={n: lower(e) for n, e in outputs.items()},
+        outputs={Label(n): lower(e) for n, e in outputs.items()},
         squares=squares_of(s, lower, measured, s.nodes(y), s.nodes(w)),
     )
 
@@ -378,13 +381,13 @@ def _ends(problem: Problem) -> Family:
     s = Ends(problem, last=1)
     first, last = (s.lowering(s.end(k)) for k in (0, 1))
     speeds = contacts_at(s, s.end(0))[0].speeds if problem.contacts else []
-    rows = {f"contact speed {row} at the start": node for row, node in enumerate(speeds)}
+    rows = {Label(f"contact speed {row} at the start"): node for row, node in enumerate(speeds)}
     cost = problem.objective.terminal
     both = cost.has(at_start, at_end)
     paid = s.boundary(of_both_ends(cost), first, last) if both else last(cost)
     for number, condition in enumerate(problem.boundary):
-        label = condition_label("boundary condition", number, condition, problem.model)
-        rows[label] = s.boundary(condition, first, last)
+        row = condition_label("boundary", number, condition, problem.model)
+        rows[row] = s.boundary(condition, first, last)
     mean, precision = (s.group(what, problem.priors, False) for what in ("mean", "precision"))
     squares = _priors(s, *map(s.nodes, (mean, precision)))
     return s.family("ends", paid, rows, squares, (mean, precision) if problem.priors else ())

@@ -6,7 +6,6 @@ Each marker is judged by the distances to its mates, see `mates`. M markers, N i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,18 +58,19 @@ def check_markers(
     markers: Markers,
     clusters: Sequence[Sequence[str]] = (),
     still: Mapping[str, Array] | None = None,
+    repaired: bool = False,
 ) -> tuple[list[Finding], list[Panel], Markers]:
     """Whether markers are where they are said to be: findings, the series behind them, and the
     markers with proven exchanges put back.
 
     clusters : that are declared to be rigid; still : places of a standing trial (3,), to which
-    they are compared.
+    they are compared. repaired : whether the markers that are put back are those that count.
     """
     names, time = markers.names, markers.time
     positions = np.array([markers.positions[name] for name in names])
     mates = rigid_mates(positions)
     found, mended = exchanges(positions, mates)
-    findings = [_exchanged(one, names, time) for one in found]
+    findings = [_exchanged(one, names, time, repaired) for one in found]
     spoilt = {", ".join(names[k] for k in one.pair): one.off for one in found}
     back = Markers(time, dict(zip(names, mended, strict=True))) if found else markers
     if not findings:
@@ -103,7 +103,7 @@ def _limits(rows: Mapping[str, Array], least: float, more: float = 0.0) -> dict[
     }
 
 
-def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
+def _exchanged(one: Exchange, names: Sequence[str], time: Array, repaired: bool) -> Finding:
     here = np.flatnonzero(one.where)
     worst = int(one.off.argmax())
     first, second = (names[k] for k in one.pair)
@@ -112,10 +112,11 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
         f"{len(here)} of {len(time)} samples between {time[here[0]]:.3f} and {time[here[-1]]:.3f} s"
     )
     says = (
-        f"markers {first!r} and {second!r} are exchanged in {when}"
+        f"markers {first!r} and {second!r} "
+        f"{'were exchanged and are put back' if repaired else 'are exchanged'} in {when}"
         + (f" ({times} times)" if times > 1 else "")
-        + f", off their segments by {one.off[worst]:.3f} m together at {time[worst]:.3f} s; "
-        "repair='swaps' puts them back"
+        + f", off their segments by {one.off[worst]:.3f} m together at {time[worst]:.3f} s"
+        + "; repair='swaps' puts them back" * (not repaired)
     )
     return Finding(
         "exchanged markers",
@@ -127,23 +128,8 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
         EXCHANGED,
         "m",
         says,
+        repaired,
     )
-
-
-def put_back(findings: Sequence[Finding]) -> list[Finding]:
-    """Findings with the exchanges that distances prove marked as mended."""
-    return [
-        replace(
-            one,
-            mended=True,
-            says=one.says.replace("are exchanged", "were exchanged and are put back").replace(
-                "; repair='swaps' puts them back", ""
-            ),
-        )
-        if one.kind == "exchanged markers" and one.says
-        else one
-        for one in findings
-    ]
 
 
 def _jumping(

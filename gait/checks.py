@@ -126,9 +126,7 @@ class Check(Displayed):
         """Figure of every series that was checked, over time: limits dashed, values beyond them in
         colour, the instants of faults shaded."""
         count = max(len(self.panels), 1)
-        figure, axes = subplots(
-            count, 1, sharex=True, squeeze=False, figsize=(9.0, 2.3 * count), layout="constrained"
-        )
+        figure, axes = subplots(count, 1, sharex=True, squeeze=False, figsize=(9.0, 2.3 * count))
         for axis, panel in zip(axes[:, 0], self.panels, strict=False):
             _draw(axis, panel)
             for one in self.wrong:
@@ -152,7 +150,6 @@ def _draw(axis: Any, panel: Panel) -> None:
     if panel.limit is not None:
         axis.axhline(panel.limit, color="k", lw=0.8, ls="--")
     axis.set_ylabel(panel.title)
-    axis.grid(alpha=0.3)
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
 
 

@@ -107,7 +107,7 @@ def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> An
     segments : names without the letter of the side, such as "thigh".
     """
     check_kind(walk, Tracking, "kinesym.gait")
-    figure, axes = subplots(3, 1, sharex=True, figsize=(9.0, 8.0), layout="constrained")
+    figure, axes = subplots(3, 1, sharex=True, figsize=(9.0, 8.0))
     percent, error = cycle.percent(walk.time), walk.error
     for k, axis in enumerate("XYZ"):
         axes[0].plot(percent, error[k], lw=1.2, label=axis)
@@ -127,9 +127,7 @@ def tracking_errors(walk: Tracking, cycle: Cycle, segments: Sequence[str]) -> An
 def _panels(cycle: Cycle, unit: str) -> tuple[Any, Any]:
     """Ankle, knee and hip of both sides."""
     check_kind(cycle, Cycle, "kinesym.gait")
-    figure, axes = subplots(
-        3, 2, sharex=True, sharey="row", figsize=(11.0, 8.0), layout="constrained"
-    )
+    figure, axes = subplots(3, 2, sharex=True, sharey="row", figsize=(11.0, 8.0))
     for k, (joint, sense) in enumerate(LEG):
         axes[k, 0].set_ylabel(f"{joint}, {sense} [{unit}]")
         for panel in axes[k]:
@@ -147,4 +145,3 @@ def _shade(panel: Any, cycle: Cycle) -> None:
         panel.axvspan(*cycle.percent(np.array([phase.begin, phase.end])), color="0.88", lw=0)
     panel.axhline(0.0, color="k", lw=0.6)
     panel.set_xlim(0.0, float(cycle.percent(np.array([cycle.end]))[0]))
-    panel.grid(alpha=0.3)

@@ -110,7 +110,7 @@ class ContactForces(Displayed):
         that the ground does not pull; measured : plates that were held back, by foot."""
         figure, axes = subplots(
             3, len(self.std), sharex=True, sharey="row", squeeze=False,
-            figsize=(5.5 * len(self.std), 6.6), layout="constrained",
+            figsize=(5.5 * len(self.std), 6.6),
         )  # fmt: skip
         for k, (foot, column) in enumerate(zip(self.std, axes.T, strict=True)):
             for row, panel in enumerate(column):
@@ -125,7 +125,6 @@ class ContactForces(Displayed):
                         plate.time[here], plate.force[row, here], "k:", lw=1.2, label="plate"
                     )
                 panel.set_ylabel(f"force {AXES[row]} [N]")
-                panel.grid(alpha=0.3)
             column[0].set_title(foot, fontsize="medium")
             column[0].legend(fontsize="small")
         figure.supxlabel("time [s]")

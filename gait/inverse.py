@@ -330,9 +330,8 @@ class JointLoads(Displayed):
         """Angle, torque over body mass and power of joints, by default of the legs."""
         known, leg = self.inverse.skeleton.joints, ("hip", "knee", "ankle")
         names = joints or [name for name in known if name.split("_")[-1] in leg]
-        shape, size = (3, len(names)), (2.6 * len(names), 6.4)
-        shared = {"sharex": True, "sharey": "row", "squeeze": False}
-        figure, axes = subplots(*shape, figsize=size, layout="constrained", **shared)
+        many, size = len(names), (2.6 * len(names), 6.4)
+        figure, axes = subplots(3, many, sharex=True, sharey="row", squeeze=False, figsize=size)
         mass = self.inverse.skeleton.mass
         for column, name in zip(axes.T, names, strict=True):
             rows = {
@@ -343,7 +342,6 @@ class JointLoads(Displayed):
             for panel, (label, row) in zip(column, rows.items(), strict=True):
                 panel.plot(self.time, row, lw=1.2)
                 panel.axhline(0.0, color="k", lw=0.6)
-                panel.grid(alpha=0.3)
                 if name == names[0]:
                     panel.set_ylabel(label)
             positive = "extension" if name.endswith("knee") else "flexion"

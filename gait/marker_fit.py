@@ -180,21 +180,17 @@ class MarkerFit(ByName, Saved):
         errors."""
         if names is not None:
             return self._plot_coordinates([key_name(name) for name in names])
-        figure, (over, by) = subplots(
-            1, 2, figsize=(12.0, 4.6), layout="constrained", width_ratios=(3, 2)
-        )
+        figure, (over, by) = subplots(1, 2, figsize=(12.0, 4.6), width_ratios=(3, 2))
         over.plot(self.time, 1e3 * self.rms, lw=1.2)
         over.set(xlabel="time [s]", ylabel="marker errors, rms [mm]", ylim=(0, None))
         worst = list(self.marker_rms.items())[:16][::-1]
         by.barh([name for name, _ in worst], [1e3 * rms for _, rms in worst], color="C0")
         by.set_xlabel("rms by marker [mm]")
-        for axis in (over, by):
-            axis.grid(alpha=0.3)
         return figure
 
     def _plot_coordinates(self, names: Sequence[str]) -> Any:
         figure, axes = subplots(
-            len(names), 1, sharex=True, squeeze=False, layout="constrained",
+            len(names), 1, sharex=True, squeeze=False,
             figsize=(7.0, 1.0 + 1.6 * len(names)),
         )  # fmt: skip
         for axis, name in zip(axes[:, 0], names, strict=True):
@@ -203,7 +199,6 @@ class MarkerFit(ByName, Saved):
             axis.plot(self.time, row, lw=1.2)
             axis.fill_between(self.time, row - error, row + error, alpha=0.3, lw=0)
             axis.set_ylabel(f"{name} [{unit}]")
-            axis.grid(alpha=0.3)
         axes[-1, 0].set_xlabel("time [s]")
         return figure
 

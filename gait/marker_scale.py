@@ -184,7 +184,7 @@ class Scaling(Saved):
 
     def plot(self) -> Any:
         """Factors with two standard errors, and how far markers moved."""
-        figure, (left, right) = subplots(1, 2, figsize=(10.0, 4.6), layout="constrained")
+        figure, (left, right) = subplots(1, 2, figsize=(10.0, 4.6))
         names = list(self.factors)[::-1]
         values, errors = ([part[name] for name in names] for part in (self.factors, self.std))
         left.errorbar(values, names, xerr=2.0 * np.array(errors), fmt="o", capsize=3)
@@ -193,8 +193,6 @@ class Scaling(Saved):
         far = sorted(self.moved.items(), key=lambda pair: pair[1])[-16:]
         right.barh([name for name, _ in far], [1e3 * d for _, d in far])
         right.set_xlabel("moved [mm]")
-        for axis in (left, right):
-            axis.grid(alpha=0.3)
         return figure
 
 

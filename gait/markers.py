@@ -322,14 +322,13 @@ class Markers(Displayed):
         """
         shown = self.names if names is None else checks.listed(names, "names")
         self._check_names(shown)
-        figure, axes = subplots(3, 1, sharex=True, figsize=(7.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 1, sharex=True, figsize=(7.0, 5.6))
         for k, panel in enumerate(axes):
             for name in shown:
                 if before is not None:
                     panel.plot(before.time, before[name][k], lw=2.0, color="0.7")
                 panel.plot(self.time, self.positions[name][k], lw=1.0, label=name)
             panel.set_ylabel(f"{LABELS[k]} [m]")
-            panel.grid(alpha=0.3)
         if len(shown) <= 10:
             axes[0].legend(loc="best", ncols=2, fontsize="small")
         figure.supxlabel("time [s]")

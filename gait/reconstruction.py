@@ -15,7 +15,7 @@ from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import check_angles
 from kinesym.gait.cadence import low_pass_of
 from kinesym.gait.check_feet import check_feet
-from kinesym.gait.check_markers import check_markers, put_back
+from kinesym.gait.check_markers import check_markers
 from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, Finding, Panel, warn_of
 from kinesym.gait.filters import Butterworth, Smoother, smoother_of
@@ -148,9 +148,7 @@ class Reconstruction(Displayed):
 
     def plot(self) -> Any:
         """Distances between rigid segments and measured points over time, and by target."""
-        figure, (over, by) = subplots(
-            1, 2, figsize=(12.0, 4.6), layout="constrained", width_ratios=(3, 2)
-        )
+        figure, (over, by) = subplots(1, 2, figsize=(12.0, 4.6), width_ratios=(3, 2))
         over.plot(self.markers.time, 1e3 * self.fitted.rms, lw=1.2)
         over.set(xlabel="time [s]", ylabel="points to rigid segments, rms [mm]", ylim=(0, None))
         rows = np.flatnonzero(self.fitted.is_point)
@@ -158,8 +156,6 @@ class Reconstruction(Displayed):
         order = np.argsort(size)[-16:]
         by.barh([self.fitted.targets[rows[k]] for k in order], size[order], color="C0")
         by.set_xlabel("rms by point [mm]")
-        for axis in (over, by):
-            axis.grid(alpha=0.3)
         return figure
 
 
@@ -269,11 +265,10 @@ def _checked(
     markers: Markers, relations: Relations, still: Mapping[str, Array], repair: str | None
 ) -> tuple[Markers, list[Finding], list[Panel]]:
     """Markers, mended if requested, and the findings; warns of these."""
-    findings, panels, mended = check_markers(markers, clusters_in(relations), still)
-    if repair is not None:
-        markers, findings = mended, put_back(findings)
+    repaired = repair is not None
+    findings, panels, mended = check_markers(markers, clusters_in(relations), still, repaired)
     warn_of(findings)
-    return markers, findings, panels
+    return mended if repaired else markers, findings, panels
 
 
 def noise(markers: Markers) -> float:

@@ -59,7 +59,7 @@ class Residuals(Displayed):
     def plot(self) -> Any:
         """A figure: residuals over the cutoff, a line per marker, the median with its straight
         line of noise, and the cutoffs advised and used."""
-        figure, axis = subplots(figsize=(7.5, 4.6), layout="constrained")
+        figure, axis = subplots(figsize=(7.5, 4.6))
         axis.plot(self.cutoffs, 1e3 * self.rms.T, color="0.75", lw=0.7)
         middle = np.median(self.rms, axis=0)
         slope, level, cutoff = winter(self.cutoffs, middle)
@@ -77,7 +77,6 @@ class Residuals(Displayed):
         top = 1e3 * float(np.interp(0.5 * cutoff, self.cutoffs, most))
         axis.set(xlim=(0.0, self.cutoffs[-1]), ylim=(0.0, max(top, 3e3 * level)))
         axis.set(xlabel="cutoff [Hz]", ylabel="residual, rms [mm]")
-        axis.grid(alpha=0.3)
         axis.legend(loc="upper right")
         return figure
 

@@ -92,7 +92,7 @@ class Sharing(Displayed):
     def plot(self) -> Any:
         """Figure over time: force on the left, moment about the origin on the right; measured
         plates as dots, double supports shaded."""
-        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6))
         time = self.total.time
         for row, panel in enumerate(axes.T.flat):
             panel.plot(time, self.total.rows[row], lw=1.0, color="0.5", label="total")
@@ -107,7 +107,6 @@ class Sharing(Displayed):
             panel.set_ylabel(
                 f"{('force', 'moment')[row // 3]} {'xyz'[row % 3]} [{('N', 'N m')[row // 3]}]"
             )
-            panel.grid(alpha=0.3)
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5)
         figure.supxlabel("time [s]")
         return figure

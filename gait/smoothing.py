@@ -57,7 +57,7 @@ class Scree(Displayed):
 
     def plot(self) -> Any:
         """A figure of the shares over components; those kept are filled."""
-        figure, axis = subplots(figsize=(7.0, 3.5), layout="constrained")
+        figure, axis = subplots(figsize=(7.0, 3.5))
         shares = np.maximum(self.shares, 1e-18)  # zero has no logarithm
         number = np.arange(1, len(shares) + 1)
         axis.semilogy(number, shares, "o-", ms=4, lw=0.8, color="C0", mfc="none")
@@ -65,7 +65,6 @@ class Scree(Displayed):
         axis.semilogy(number[kept], shares[kept], "C0o", ms=4, label=f"kept: {self.rank}")
         axis.set_xlabel("component")
         axis.set_ylabel("share of the variance")
-        axis.grid(alpha=0.3)
         axis.legend(loc="upper right")
         return figure
 

@@ -76,8 +76,7 @@ def _said(walk: Tracking) -> Tracking:
     """Warn of a walk that ended early; the same with that message."""
     name, off = walk.worst()
     said = f"ended at t = {walk.time[-1]:.4g} s with {name} off by {np.degrees(off):.2g} deg"
-    why = walk.message.split("; ")[0]  # what follows is advice for ks.simulate
-    result = replace(walk, message=f"{said}; {why}")
+    result = replace(walk, message=f"{said}; {walk.message}")
     warn(result.message, stacklevel=5)
     return result
 

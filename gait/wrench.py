@@ -206,7 +206,7 @@ class Wrench(Displayed):
 
         height : of the floor [m].
         """
-        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6))
         centre = self.cop(height)
         rows = [*self.force, *centre[:2], self.free_moment(height)]
         names = [f"force {axis} [N]" for axis in AXES]
@@ -214,7 +214,6 @@ class Wrench(Displayed):
         for k, (panel, row, name) in enumerate(zip(axes.T.flat, rows, names, strict=True)):
             panel.plot(self.time, row, lw=1.2, color=f"C{k // 3}")
             panel.set_ylabel(name)
-            panel.grid(alpha=0.3)
         figure.supxlabel("time [s]")
         return figure
 

@@ -138,6 +138,13 @@ def check_span(time: Array, span: tuple[float, float], what: str) -> None:
         )
 
 
+def located(grid: Array, time: Array) -> tuple[NDArray[np.intp], Array]:
+    """Interval of a grid (N,) that each time is in, and the share of it; a node begins one, and
+    times beyond are in the first or last one."""
+    k = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
+    return k, (time - grid[k]) / (grid[k + 1] - grid[k])
+
+
 def increasing(rows: Sequence[Any], names: Sequence[str], of: str) -> list[Array]:
     """Rows (B,) of finite numbers, the first of increasing times [s]; raises `ValueError` naming
     them and their owner."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from kinesym.runtime.arrays import Array
 
@@ -12,6 +12,15 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     known = list(names)
     more = f" and {len(known) - most} more" if len(known) > most else ""
     return ", ".join(known[:most]) + more
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
+    """Lines of a table in columns; left : numbers of those that are flush left."""
+    columns = []
+    for k, cells in enumerate(zip(*rows, strict=True)):
+        width = max(map(len, cells))
+        columns.append([c.ljust(width) if k in left else c.rjust(width) for c in cells])
+    return ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
 
 
 def samples(time: Array) -> str:

@@ -52,8 +52,9 @@ class Declared:
     drawing: Sequence[Sequence[str]] = ()
     delays: Sequence[Delay] = ()
     explicit: Explicit | None = None
-    invariants: tuple[str, ...] = ()
+    invariants: Mapping[str, int] = field(default_factory=dict)
     vanishing: tuple[str, ...] = ()
+    integrals: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[int, str] = field(default_factory=dict)
     units: Mapping[Any, str] = field(default_factory=dict)
 

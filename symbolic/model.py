@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -56,10 +56,13 @@ class Model(Declared):
         `knee_x`, `knee_y` and, in space, `knee_z` place it [m].
     explicit : x' solved for, if there is a better way than to eliminate x' from the equations; see
         `solved_by`. A model with other states, equations or intermediates has none.
-    invariants : names of outputs that are zero along every motion that starts so, as a motion must:
-        constraints of a model of higher index, see `reduced_index`.
+    invariants : outputs that are zero along every motion that starts so, as a motion must:
+        constraints of a model of higher index, see `reduced_index`, and their derivatives, by name
+        with the order of the derivative.
     vanishing : names of states that are zero along every motion: multipliers of constraints that
         hold twice, see `reduced_index`.
+    integrals : states that are integrals of what was an algebraic state, with the names of these,
+        which are outputs: only their rates count, so they may start anywhere.
     labels : names of equations, by their number: those of loops, after which `reduced_index` names
         what is left of them.
     units : of states, inputs, parameters and outputs, by symbol or name, as text, {theta: "rad"}:
@@ -74,11 +77,11 @@ class Model(Declared):
         self._put_values()
         self._put_units()
         self._put_explicit()
-        kept = tuple(name for name in self.invariants if name in self.outputs)
-        object.__setattr__(self, "invariants", kept)
-        moving = {*self.state_names}
-        zero = tuple(name for name in self.vanishing if name in moving)
-        object.__setattr__(self, "vanishing", zero)
+        put, moving = partial(object.__setattr__, self), {*self.state_names}
+        put("invariants", {y: order for y, order in self.invariants.items() if y in self.outputs})
+        put("vanishing", tuple(x for x in self.vanishing if x in moving))
+        kept = {x: y for x, y in self.integrals.items() if x in moving and y in self.outputs}
+        put("integrals", kept)
 
     def _put_values(self) -> None:
         """Values and positive parameters by name, in the order of the parameters."""

@@ -125,7 +125,7 @@ class Problem:
             if force not in free:
                 raise ValueError(f"the contact force {force} must be an unknown input")
         for contact in self.contacts:
-            for flag in flags_of(contact):
+            for flag in flags_of(contact).values():
                 if flag not in signals:
                     raise ValueError(f"contact {contact.name}: the signal {flag} is missing")
 

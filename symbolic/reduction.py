@@ -53,14 +53,6 @@ def reduced(model: M, found: Index, stabilisation: str, index: int, rate: float)
     return new
 
 
-def integrals_of(model: Declared) -> dict[str, str]:
-    """The states of a model of index 0 that are integrals of what was an algebraic state, and the
-    names of these, which are outputs: only their rates count, so they may start anywhere."""
-    rates = {e: name for name, e in model.outputs.items() if isinstance(e, sp.Derivative)}
-    pairs = [(name_of(x), rates.get(sp.Derivative(x, t), "")) for x in model.states]
-    return {x: y for x, y in pairs if y and x.startswith(f"{y}_integral")}
-
-
 def _with_decay(model: M, form: Differentiated, rate: float) -> M:
     """(d/dt + a)^s of each constraint in its place (Baumgarte 1972, Comput. Methods Appl. Mech.
     Eng. 1, 1-16): after a disturbance they decay as t^(s-1) exp(-a t)."""
@@ -177,20 +169,19 @@ def _assembled(model: M, form: Differentiated, equations: Sequence[sp.Expr], **c
     names = {*model.symbols, *model.outputs, *changes.get("parameters", ())}
     table = {a: sp.Function(fresh_name(_of_rate(a), names))(t) for a in (*form.higher, *rates)}
     drift = {
-        fresh_name(_name("constraint", model, row, "_rate" * row.order), names): (
-            row.expression.xreplace(table)
-        )
+        fresh_name(_name("constraint", model, row, "_rate" * row.order), names): row
         for row in form.constraints
     }
+    checked = {name: row.expression.xreplace(table) for name, row in drift.items()}
     new: dict[str, Any] = {
         **changes,
         "states": (*changes.get("states", model.states), *(table[a] for a in form.higher)),
         "inputs": (*model.inputs, *(table[a] for a in rates)),
         "equations": tuple(e.xreplace(table) for e in equations),
         "intermediates": exchanged(form.program, table),
-        "outputs": {**changes.get("outputs", model.outputs), **drift},
+        "outputs": {**changes.get("outputs", model.outputs), **checked},
         "explicit": None,
-        "invariants": tuple(drift),
+        "invariants": {name: row.order for name, row in drift.items()},
         "labels": changes.get("labels", {}),
     }
     return replace(model, **new)
@@ -223,5 +214,6 @@ def _integrated(model: M) -> M:
             **{name_of(x): rate for x, rate in table.items()},
         },
         limits={sentence: e.xreplace(table) for sentence, e in model.limits.items()},
+        integrals={name_of(integral): name_of(x) for x, integral in integrals.items()},
         explicit=None,
     )

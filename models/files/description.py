@@ -126,13 +126,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class CoordinateRow:
-    """A coordinate of a joint [rad or m]: value to begin with, range, whether a user interface
-    keeps it in that range, whether it stays at its value."""
+    """A coordinate of a joint [rad or m]: value to begin with, range, whether it stays at its
+    value."""
 
     name: str
     default: float = 0.0
     range: tuple[float, float] | None = None
-    clamped: bool = False
     locked: bool = False
 
 

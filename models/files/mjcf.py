@@ -143,7 +143,7 @@ class _Reader:
                 yield _Part(slides, joint.at, CoordinateRow(name), motion)
             return
         ref, limits = self.skeleton.value(joint, "ref"), self.range_of(joint)
-        row = CoordinateRow(joint.name, ref, limits, clamped=limits is not None)
+        row = CoordinateRow(joint.name, ref, limits)
         motion = Motion(joint.axis, Linear((1.0, -ref)), (joint.name,))
         yield _Part(joint.kind == "slide", joint.at, row, motion)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -221,8 +221,3 @@ def settings_of(root: Element) -> Settings:
             "load and save the model by MuJoCo 2.3.3"
         )
     return found
-
-
-def contents(e: Element, *tags: str) -> Iterator[Element]:
-    """The elements with these tags in sections of a model."""
-    return (inner for tag in tags for inner in e.findall(tag))

@@ -46,7 +46,6 @@ def coordinate_row(e: Element) -> CoordinateRow:
         e.get("name", ""),
         number(e, "default_value", number(e, "initial_value", 0.0)),
         None if limits is None else (limits[0], limits[-1]),
-        flag(e, "clamped", False),
         flag(e, "locked", False),
     )
 

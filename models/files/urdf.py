@@ -217,7 +217,7 @@ def coordinate_row(e: Element, kind: str) -> CoordinateRow:
     if limit is None or kind == "continuous":
         return CoordinateRow(name)
     ends = (attribute(limit, "lower", 0.0), attribute(limit, "upper", 0.0))
-    return CoordinateRow(name, range=ends, clamped=True)
+    return CoordinateRow(name, range=ends)
 
 
 def couplers_of(e: Element) -> Iterable[Coupler]:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, located
 from kinesym.runtime.delays.past import Past, slack
 from kinesym.runtime.delays.problem import Delayed, DelayProblem, Places
 from kinesym.runtime.native import PARABOLA
@@ -194,8 +194,7 @@ class Stretch:
         """Inputs that are not delayed, at times (K,), (1 or M, K) each; at a node those
         after it."""
         grid = self._problem.ivp.time
-        node = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
-        share = (time - grid[node]) / (grid[node + 1] - grid[node])
+        node, share = located(grid, time)
         return [
             within(rows.T, kind, node, share[:, None]).T for rows, kind in self._problem.ivp.inputs
         ]

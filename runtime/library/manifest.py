@@ -36,14 +36,28 @@ class KernelManifest:
 
 
 @dataclass(frozen=True)
+class LabelManifest:
+    """Label of a constraint at each point of a family; see `codegen.family.Label`."""
+
+    name: str
+    kind: str = ""
+    of: str = ""
+    stage: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}, stage {self.stage}" if self.stage else self.name
+
+
+@dataclass(frozen=True)
 class FamilyManifest:
     """A kind of points of a collocation problem: groups of local variables (argument, size, array
-    of z, side; see `codegen.family.Group`), labels of constraints and outputs, and which
-    derivatives there are, in local variables; slopes : those of outputs. squares : channel of each
-    residual, its share of the weight of a sample, and the number of samples that it represents."""
+    of z, side; see `codegen.family.Group`), constraints, names of outputs (of several stages once),
+    and which derivatives there are, in local variables; slopes : those of outputs. squares :
+    channel of each residual, its share of the weight of a sample, and the number of samples that it
+    represents."""
 
     variables: tuple[tuple[str, int, str, int], ...]
-    constraints: tuple[str, ...]
+    constraints: tuple[LabelManifest, ...]
     outputs: tuple[str, ...]
     gradient: tuple[int, ...] = ()
     jacobian: Pattern = ((), ())

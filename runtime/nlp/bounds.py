@@ -145,9 +145,8 @@ def variable_bounds(
     for side in (0, 1):
         array = np.empty(layout.n_variables)
         for number in range(len(trials)):
-            for block, rows in layout.rows(array, number):
-                for name, row in zip(block.members, rows, strict=True):
-                    row[:] = bounds.get(name, free)[side]
+            for name, _, row in layout.named_rows(array, number):
+                row[:] = bounds.get(name, free)[side]
         mine = [bounds.get(p, free)[side] for p in layout.owned.members]
         layout.parameter_values(array)[:] = layout.owned.entries(mine)
         if layout.free_duration:
@@ -170,9 +169,8 @@ def entries_of(layout: Layout, names: Sequence[Iterable[str]]) -> NDArray[np.boo
     """Entries of z, (n,), that belong to trajectories of these names, by trial."""
     found = np.zeros(layout.n_variables, dtype=bool)
     for number, mine in enumerate(names):
-        for block, rows in layout.rows(found, number):
-            for name, row in zip(block.members, rows, strict=True):
-                row[:] = name in mine
+        for name, _, row in layout.named_rows(found, number):
+            row[:] = name in mine
     return found
 
 

@@ -469,10 +469,9 @@ def _key(a: Index, b: Index, n: int) -> Index:
 def _places(layout: Layout, trial: int, name: str) -> tuple[Index, Array]:
     """Entries of an input in z, and their times on the grid."""
     grid, entries, times = layout.grids[trial], list[Index](), list[Array]()
-    for block, rows in layout.rows(np.arange(layout.n_variables), trial):
-        if name in block.members:
-            entries.append(rows[block.members.index(name)])
-            c = block.place
+    for own, c, row in layout.named_rows(np.arange(layout.n_variables), trial):
+        if own == name:
+            entries.append(row)
             times.append(grid if c is None else (1.0 - c) * grid[:-1] + c * grid[1:])
     return np.concatenate(entries).astype(np.intp), np.concatenate(times)
 

@@ -61,42 +61,35 @@ class Freed:
 
 
 class TrialViews:
-    """Views of a vector like z: the rows of a trial by name and place."""
+    """Views of a vector like z: the rows of a trial by name, at nodes and within intervals."""
 
     def __init__(self, nlp: NLP, z: NDArray[Any], trial: int) -> None:
         self._held, self._linear = nlp.layout.held, nlp.about.linear
         self._late = nlp.lags.names if nlp.lags else set[str]()
         self._places = nlp.about.stages
-        self._rows = {
-            (block.name, name): row
-            for block, rows in nlp.layout.rows(z, trial)
-            for name, row in zip(block.members, rows, strict=True)
-        }
-        names = [block.name for block in nlp.layout.blocks]
-        self._inner = [name[2:] for name in names if name.startswith("xi")]
-        self._stages = [name for name in names if name.startswith("a")]
+        self._nodes, self._within = dict[str, Array](), dict[str, list[Array]]()
+        for name, place, row in nlp.layout.named_rows(z, trial):
+            if place is None:
+                self._nodes[name] = row
+            else:
+                self._within.setdefault(name, []).append(row)
 
     def knots(self, name: str) -> list[Array]:
-        """A rated state at both nodes and the places between."""
-        x = self._rows["x", name]
-        return [x[:-1], *(self._rows[f"xi{k}", name] for k in self._inner), x[1:]]
+        """A rated state, or an input that is free, at both nodes and the places between."""
+        row = self._nodes[name]
+        return [row[:-1], *self._within.get(name, ()), row[1:]]
 
     def at_stages(self, name: str) -> list[list[tuple[float, Array]]]:
         """Terms of an algebraic state or an input at the stages, as sums of weights times rows; a
         held input is the same at all."""
-        if ("a1", name) in self._rows:
-            return [[(1.0, self._rows[block, name])] for block in self._stages]
-        u = self._rows["u", name]
+        if name not in self._nodes:
+            return [[(1.0, row)] for row in self._within[name]]
+        u = self._nodes[name]
         if name in self._held:
             return [[(1.0, u[:-1])]] * len(self._places)
         if name in self._linear:
             return [[(1.0 - c, u[:-1]), (c, u[1:])] for c in self._places]
-        inner = (self._rows[f"ui{k}", name] for k in self._inner)
-        return [[(1.0, row)] for row in (u[:-1], *inner, u[1:])]
-
-    def is_rated(self, name: str) -> bool:
-        """Whether it is a state with a rate."""
-        return ("x", name) in self._rows
+        return [[(1.0, row)] for row in self.knots(name)]
 
     def is_free(self, name: str) -> bool:
         """Whether it has a value of its own at each stage, and nothing to do with a delay, by which

@@ -16,7 +16,7 @@ in their order in z, see `kinesym.runtime.nlp.lags`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import LabelManifest
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.nlp.courses import at_nodes, through
 from kinesym.runtime.nlp.owned import Owned
@@ -56,9 +57,10 @@ class Layout:
     """Sizes, places and names.
 
     blocks : of the trajectories of a trial in z; those at the nodes, "x" and "u", come first.
-    states, inputs : names of all, in the order of the model. owned : the parameters. grids : of the
-    trials (relative if durations are unknown). held : inputs that are constant between nodes.
-    delayed : inputs that are delayed signals.
+    states, inputs : names of all, in the order of the model. owned : the parameters. labels : of
+    the constraints at each point of a family. grids : of the trials (relative if durations are
+    unknown). held : inputs that are constant between nodes. delayed : inputs that are delayed
+    signals.
     """
 
     blocks: tuple[Block, ...]
@@ -66,7 +68,7 @@ class Layout:
     inputs: tuple[str, ...]
     held: frozenset[str]
     owned: Owned
-    labels: Mapping[str, Sequence[str]]
+    labels: Mapping[str, Sequence[LabelManifest]]
     grids: tuple[Array, ...]
     free_duration: bool
     delayed: tuple[str, ...] = ()
@@ -162,6 +164,13 @@ class Layout:
         """Offsets of the constraints of each trial and family."""
         return dict(zip(self._counts, accumulate(self._counts.values(), initial=0), strict=False))
 
+    def constraint_rows(self) -> Iterator[tuple[int, str, LabelManifest, slice]]:
+        """Trial, family, label and rows of each constraint at all its points."""
+        for (trial, family), begin in self.constraint_offsets.items():
+            n = self.points(trial, family)
+            for k, label in enumerate(self.labels[family]):
+                yield trial, family, label, slice(begin + k * n, begin + (k + 1) * n)
+
     @cached_property
     def n_constraints(self) -> int:
         """Number of constraints."""
@@ -177,9 +186,8 @@ class Layout:
         """Entries of delayed inputs in z."""
         every, found = np.arange(self.n_variables), [np.zeros(0, dtype=np.intp)]
         for trial in range(len(self.nodes) if self.delayed else 0):
-            for block, rows in self.rows(every, trial):
-                pairs = zip(block.members, rows, strict=True)
-                found += [row for name, row in pairs if name in self.delayed]
+            mine = self.named_rows(every, trial)
+            found += [row for name, _, row in mine if name in self.delayed]
         return np.concatenate(found)
 
     def stages(self) -> NDArray[np.int32]:
@@ -204,6 +212,14 @@ class Layout:
             found.append((block, z[begin : begin + shape[0] * shape[1]].reshape(shape)))
         return found
 
+    def named_rows(
+        self, z: NDArray[Any], trial: int
+    ) -> Iterator[tuple[str, float | None, NDArray[Any]]]:
+        """Name, place in the intervals (None at the nodes) and view of each row of a trial."""
+        for block, rows in self.rows(z, trial):
+            for name, row in zip(block.members, rows, strict=True):
+                yield name, block.place, row
+
     def trajectories(self, z: Array, trial: int) -> Array:
         """States and unknown inputs at the nodes of a trial, a view of shape (n + m, N)."""
         begin, N, n = self.offsets[trial], self.nodes[trial], len(self.at_nodes)
@@ -222,10 +238,9 @@ class Layout:
     def staged(self, z: NDArray[Any], trial: int) -> dict[str, NDArray[Any]]:
         """Trajectories with values at the stages of intervals only, (stages, N - 1), by name."""
         found: dict[str, list[NDArray[Any]]] = {}
-        for block, rows in self.rows(z, trial):
-            for name, row in zip(block.members, rows, strict=True):
-                if name not in self.at_nodes:
-                    found.setdefault(name, []).append(row)
+        for name, _, row in self.named_rows(z, trial):
+            if name not in self.at_nodes:
+                found.setdefault(name, []).append(row)
         return {name: np.array(rows) for name, rows in found.items()}
 
     def signals(self, z: Array, trial: int, time: Array) -> dict[str, Signal]:
@@ -233,26 +248,24 @@ class Layout:
         each interval the polynomial through all places where they are unknown (of states by Lobatto
         IIIA one degree less), or held."""
         found: dict[str, dict[float, Array]] = {}
-        for block, rows in self.rows(z, trial):
-            for name, row in zip(block.members, rows, strict=True):
-                values = found.setdefault(name, {})
-                if block.place is not None:
-                    values[block.place] = row
-                else:
-                    values[0.0] = row[:-1]
-                    values |= {} if name in self.held else {1.0: row[1:]}
+        for name, place, row in self.named_rows(z, trial):
+            values = found.setdefault(name, {})
+            if place is not None:
+                values[place] = row
+            else:
+                values[0.0] = row[:-1]
+                values |= {} if name in self.held else {1.0: row[1:]}
         return {name: through(time, values) for name, values in found.items()}
 
     def put(self, z: Array, trial: int, courses: Mapping[str, Signal]) -> None:
         """Writes courses over the grid of a trial into z. Where an input jumps at a node, it has
         the mean of both sides, one that is held the value after it."""
         grid = self.grids[trial]
-        for block, rows in self.rows(z, trial):
-            for row, name in zip(rows, block.members, strict=True):
-                course, place = courses[name], block.place
-                row[:] = course.at_nodes(grid) if place is None else course.within(grid, place)
-                if block.name == "u" and name not in self.held:
-                    row[1:] += 0.5 * (course.within(grid, 1.0) - row[1:])
+        for name, place, row in self.named_rows(z, trial):
+            course = courses[name]
+            row[:] = course.at_nodes(grid) if place is None else course.within(grid, place)
+            if place is None and name in self.inputs and name not in self.held:
+                row[1:] += 0.5 * (course.within(grid, 1.0) - row[1:])
 
     def parameter_values(self, z: Array) -> Array:
         """Values of the unknown parameters in z, a view of shape (r,): logarithms for those on a

@@ -284,20 +284,16 @@ class NLP:
         value there, such as with x', are continued from the stages."""
         result: dict[str, Array] = {}
         for family in ("node", "interval"):
-            labels = self.about.families[family].outputs
-            n = self.layout.points(trial, family)
-            values, size = np.empty((len(labels), n)), len(labels) * n
-            if labels:
-                plan = self._plan("outputs", {(trial, family): rows(len(labels), n)}, [], size)
-                self._called(plan, size, z, values.reshape(-1))
-            if family == "node":
-                result.update(zip(labels, values, strict=True))
-                continue
-            stages, grid = self.about.stages, self.layout.grids[trial]
-            for k in range(0, len(labels), len(stages)):
-                part = values[k : k + len(stages)]
-                name = labels[k].removesuffix(", stage 1") if len(stages) > 1 else labels[k]
-                result[name] = at_nodes(part, stages, self.about.to_ends, grid)
+            names, n = self.about.families[family].outputs, self.layout.points(trial, family)
+            stages, inner = self.about.stages, family == "interval"
+            values = np.empty((len(names), len(stages) if inner else 1, n))
+            if names:
+                where = {(trial, family): rows(values.size // n, n)}
+                plan = self._plan("outputs", where, [], values.size)
+                self._called(plan, values.size, z, values.reshape(-1))
+            grid, to_ends = self.layout.grids[trial], self.about.to_ends
+            for name, of in zip(names, values, strict=True):
+                result[name] = at_nodes(of, stages, to_ends, grid) if inner else of[0]
         return result
 
     def timed(self, z: Array, trial: int) -> Array:

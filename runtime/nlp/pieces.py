@@ -67,13 +67,10 @@ def pieces_of(
     """
     knots: dict[float, Index] = {}
     held = name in layout.held
-    for block, rows in layout.rows(np.arange(layout.n_variables), trial):
-        if name not in block.members:
-            continue
-        row = rows[block.members.index(name)]
-        if block.place is not None:
-            knots[block.place] = row
-        else:
+    for own, place, row in layout.named_rows(np.arange(layout.n_variables), trial):
+        if own == name and place is not None:
+            knots[place] = row
+        elif own == name:
             knots |= {0.0: row[:-1]} | ({} if held else {1.0: row[1:]})
     if not knots:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,9 @@ def course_slopes(nlp: NLP, trial: int) -> dict[str, Any]:
     n_variables) sparse."""
     layout, index = nlp.layout, np.arange(nlp.n_variables)
     found: dict[str, Any] = {}
-    for block, rows in layout.rows(index, trial):
-        if block.place is None:
-            for name, row in zip(block.members, rows, strict=True):
-                found[name] = _matrix(row, np.ones(len(row)), nlp.n_variables)
+    for name, place, row in layout.named_rows(index, trial):
+        if place is None:
+            found[name] = _matrix(row, np.ones(len(row)), nlp.n_variables)
     for name, stages in layout.staged(index, trial).items():
         own = [_matrix(row, np.ones(len(row)), nlp.n_variables) for row in stages]
         found[name] = _at_nodes(nlp, trial, own)
@@ -34,26 +32,14 @@ def slopes_of_outputs(nlp: NLP, built: Built, z: Array, trial: int) -> dict[str,
     `codegen.transcribe.output_slopes`."""
     found: dict[str, Any] = {}
     for family in ("node", "interval"):
-        labels = nlp.about.families[family].outputs
         outputs, index, values = nlp.output_slopes(built, z, trial, family)
-        n = nlp.layout.points(trial, family)
-        rows = {
-            label: _matrix(index[outputs == k], values[outputs == k], nlp.n_variables, n)
-            for k, label in enumerate(labels)
-        }
-        found |= rows if family == "node" else _joined(nlp, trial, rows)
+        n, inner = nlp.layout.points(trial, family), family == "interval"
+        places = len(nlp.about.stages) if inner else 1
+        for number, name in enumerate(nlp.about.families[family].outputs):
+            own = [outputs == places * number + k for k in range(places)]
+            rows = [_matrix(index[one], values[one], nlp.n_variables, n) for one in own]
+            found[name] = _at_nodes(nlp, trial, rows) if inner else rows[0]
     return found
-
-
-def _joined(nlp: NLP, trial: int, rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Derivatives at the nodes from those at the stages of the intervals."""
-    count, labels, matrices = len(nlp.about.stages), list(rows), list(rows.values())
-    return {
-        labels[k].removesuffix(", stage 1" if count > 1 else ""): _at_nodes(
-            nlp, trial, matrices[k : k + count]
-        )
-        for k in range(0, len(labels), count)
-    }
 
 
 def _at_nodes(nlp: NLP, trial: int, stages: list[Any]) -> Any:

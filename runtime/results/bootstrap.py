@@ -55,8 +55,7 @@ class Bootstrap(Saved):
     def plot(self) -> Any:
         """Figure with a histogram per parameter."""
         count = len(self.names)
-        figure, axes = subplots(1, count, figsize=(3.2 * count, 2.6), squeeze=False)
-        figure.set_layout_engine("constrained")
+        figure, axes = subplots(1, count, grid="", figsize=(3.2 * count, 2.6), squeeze=False)
         for axis, name, values in zip(axes[0], self.names, self.estimates.T, strict=True):
             axis.hist(values[~np.isnan(values)], bins="auto", color="C0", alpha=0.7)
             for end in self.intervals()[name]:

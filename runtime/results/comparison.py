@@ -17,6 +17,7 @@ from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
+from kinesym.runtime.summary import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +113,8 @@ class Comparison(Saved):
                 "model needs more"
             )
         statistic = 2.0 * (other.log_likelihood - one.log_likelihood)
-        more = [n for n in _names(other.edges) if n not in _names(one.edges)]
+        known = one.edges.splitlines()
+        more = [name for name in other.edges.splitlines() if name not in known]
         notes, p = list[str](), float(chdtrc(freedom, max(statistic, 0.0)))
         if len(more) == 1:
             less = float(chdtrc(freedom - 1, statistic)) if freedom > 1 else 0.0
@@ -164,12 +166,7 @@ class Comparison(Saved):
         ]
 
     def __str__(self) -> str:
-        table = [self.HEAD, *self.rows()]
-        widths = [max(len(row[k]) for row in table) for k in range(len(self.HEAD))]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-            for row in table
-        ]
+        lines = aligned([self.HEAD, *self.rows()], left=[0])
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def __repr__(self) -> str:
@@ -182,7 +179,7 @@ class Comparison(Saved):
     def plot(self) -> Any:
         """Figure of the differences of AIC and BIC to their least values."""
         names = [row.name for row in self.fits]
-        figure, axis = subplots(figsize=(6.0, 1.2 + 0.5 * len(names)), layout="constrained")
+        figure, axis = subplots(grid="x", figsize=(6.0, 1.2 + 0.5 * len(names)))
         for shift, criterion in ((-0.2, "aic"), (0.2, "bic")):
             values = np.array([getattr(row, criterion) for row in self.fits])
             places = np.arange(len(names)) + shift
@@ -191,7 +188,6 @@ class Comparison(Saved):
         axis.invert_yaxis()
         axis.set_xlabel("difference to the least value")
         axis.legend()
-        axis.grid(axis="x", alpha=0.3)
         return figure
 
 
@@ -219,10 +215,6 @@ def compare(fits: Mapping[str, Trials]) -> Comparison:
     rows = [Compared(**vars(fit.likelihood[0]), name=name) for name, fit in given.items()]
     _check_integrated(rows)
     return Comparison(fits=sorted(rows, key=lambda row: row.aic), notes=list(_notes(rows)))
-
-
-def _names(edges: str) -> list[str]:
-    return edges.split(", ") if edges else []
 
 
 def _why_not(fit: Trials) -> str:

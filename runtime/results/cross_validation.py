@@ -11,6 +11,7 @@ import numpy as np
 from kinesym.base.notebook import html_table
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.summary import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,10 +93,9 @@ class CrossValidation(Saved):
         return "; ".join([f"each {self.by} left out in turn", *words, density])
 
     def __str__(self) -> str:
-        table = [self.HEAD, *self.rows()]
-        widths = [max(len(row[k]) for row in table) for k in range(len(self.HEAD))]
-        lines = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-        return "\n".join([self._heading, *lines, *(f"  note: {note}" for note in self.notes)])
+        table = aligned([self.HEAD, *self.rows()], left=range(len(self.HEAD)))
+        lines = [*table, *(f"note: {note}" for note in self.notes)]
+        return "\n".join([self._heading, *(f"  {line}" for line in lines)])
 
     def __repr__(self) -> str:
         return f"<cross-validation: {self._heading}>"
@@ -110,9 +110,9 @@ class CrossValidation(Saved):
         figure, axes = subplots(
             len(channels),
             1,
+            grid="y",
             figsize=(6.0, 2.4 * len(channels)),
             squeeze=False,
-            layout="constrained",
         )
         for axis, channel in zip(axes[:, 0], channels, strict=True):
             rows = [row for row in self.errors if row.channel == channel]
@@ -121,7 +121,6 @@ class CrossValidation(Saved):
             axis.bar(places + 0.2, [row.fitted for row in rows], 0.4, label="in the fit")
             axis.set_xticks(places, [plain(row.name) for row in rows])
             axis.set_ylabel(plain(f"rms of {channel}"))
-            axis.grid(axis="y", alpha=0.3)
         axes[0, 0].legend()
         axes[-1, 0].set_xlabel(plain(self.by))
         return figure

@@ -173,7 +173,6 @@ class Diagnostics:
             squeeze=False,
             figsize=(12.0, 2.2 * len(mine) + 0.6),
             width_ratios=[3.0, 2.0, 1.2],
-            layout="constrained",
         )
         for row, series in zip(axes, mine, strict=True):
             _panels(row, series)
@@ -204,8 +203,6 @@ def _panels(row: Any, series: Series) -> None:
     normal = ndtri(probability)
     quantiles.plot(normal, normal, color="0.5", lw=0.8)
     quantiles.plot(normal, np.sort(e), ".", ms=2.5, color="C0")
-    for axis in row:
-        axis.grid(alpha=0.3)
 
 
 def diagnostics(trials: Sequence[Trajectory]) -> Diagnostics:

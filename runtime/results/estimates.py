@@ -13,7 +13,7 @@ from kinesym.base.notebook import Displayed, html_table, with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Values
-from kinesym.runtime.summary import in_errors
+from kinesym.runtime.summary import aligned, in_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,8 +190,8 @@ class Estimates(Values):
         """Lines of the table with a head, in columns; empty columns are left out."""
         table = [self.HEAD, *self.rows()]
         used = [k for k, _ in enumerate(self.HEAD) if k < 2 or any(row[k] for row in table[1:])]
-        columns = [_aligned([row[k] for row in table], left=k in (0, 4)) for k in used]
-        return ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
+        left = [place for place, k in enumerate(used) if k in (0, 4)]
+        return aligned([[row[k] for k in used] for row in table], left)
 
     def __str__(self) -> str:
         return "\n".join([self.title, *(f"  {line}" for line in self.lines())])
@@ -206,14 +206,12 @@ def estimates_of(
     about: Uncertainty | None,
     level: float = 0.95,
     shifts: Mapping[str, float] | None = None,
-    method: str = "t",
     units: Mapping[str, str] | None = None,
 ) -> Estimates:
     """Table of estimates with intervals by Student's t, for their logarithms if these are
     estimated.
 
-    shifts : by the grid, by name. method : name of the intervals in the title. units : see
-    `Estimates`.
+    shifts : by the grid, by name. units : see `Estimates`.
     """
     if about is None:
         return Estimates(values, units=units)
@@ -239,15 +237,9 @@ def estimates_of(
             remark = UNKNOWN if about.notes else ""
         shift = float(moved.get(name, np.nan))
         table[name] = Estimate(value, error, low, high, shift, remark)
-    return Estimates(values, table, level, method, units)
+    return Estimates(values, table, level, units=units)
 
 
 def _rough(number: float) -> str:
     """Number with one digit as text, without long runs of zeros."""
     return f"{float(f'{number:.1g}'):g}"
-
-
-def _aligned(cells: Sequence[str], left: bool) -> list[str]:
-    """Cells of a column, of one width."""
-    width = max(map(len, cells))
-    return [cell.ljust(width) if left else cell.rjust(width) for cell in cells]

@@ -137,7 +137,7 @@ class Fit(Trials):
 
     def plot_history(self) -> Any:
         """Figure of the objective and of the unknowns, relative to the end, over iterations."""
-        figure, axes = subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
+        figure, axes = subplots(2, 1, sharex=True, figsize=(7, 5))
         top, bottom = axes
         top.semilogy([step.objective for step in self.history], "k.-", lw=1)
         top.set_ylabel("objective J")
@@ -148,8 +148,6 @@ class Fit(Trials):
         bottom.legend(loc="best", ncols=3, fontsize="small")
         bottom.set_ylabel("value / last value")
         bottom.set_xlabel("iteration")
-        for axis in axes:
-            axis.grid(alpha=0.3)
         figure.suptitle(plain(f"{self.model}: {self.optimizer}"), x=0.02, ha="left")
         return figure
 

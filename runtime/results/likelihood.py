@@ -22,8 +22,8 @@ class Likelihood(Displayed):
 
     unknowns : how many numbers were estimated by it: parameters, unknown starts and inputs,
     standard deviations. integrated : how many unknowns without prior were integrated out instead,
-    such as starts. edges : names of standard deviations that cannot be negative; the model without
-    one of them is at the edge of its range.
+    such as starts. edges : standard deviations that cannot be negative, a name a line; the model
+    without one of them is at the edge of its range.
     """
 
     log_likelihood: float

@@ -133,7 +133,7 @@ class MultiStart(Saved):
     def plot_waterfall(self) -> Any:
         """Figure of all merits in order (waterfall plot); flat steps are optima that many starts
         found."""
-        figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
+        figure, axis = subplots(figsize=(6.0, 3.6))
         found = np.isfinite(self.objective)
         rise = self.merit[found] - (self.merit[found].min() if found.any() else 0.0)
         for k, rows in enumerate(self.clusters()):
@@ -144,13 +144,12 @@ class MultiStart(Saved):
             axis.set_yscale("symlog", linthresh=float(above.min()))
         axis.set(xlabel="start, by its end", ylabel=f"{self._ranked or 'objective '}above the best")
         axis.set_title(plain(repr(self)[1:-1]), fontsize="medium")
-        axis.grid(alpha=0.3)
         return figure
 
     def plot_parameters(self) -> Any:
         """Figure of parallel coordinates: the parameters of each optimum, from the lowest to the
         highest value found; the best is thick."""
-        figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
+        figure, axis = subplots(grid="", figsize=(6.0, 3.6))
         groups = self.clusters()
         rows = [group[0] for group in groups]
         low, high = (f(self.ends[rows], axis=0) for f in (np.min, np.max)) if rows else (0.0, 1.0)

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from kinesym.base.checks import listed as all_of
 from kinesym.base.checks import shown
 from kinesym.base.notebook import with_unit
@@ -16,12 +18,17 @@ from kinesym.runtime.summary import listed
 MOST_PANELS = 120
 
 
-def subplots(*shape: int, **options: Any) -> tuple[Any, Any]:
-    """Subplots of pyplot, for a figure that is returned: a notebook shows it as the value of its
-    cell, and would show it a second time as an open one."""
+def subplots(*shape: int, grid: str = "both", **options: Any) -> tuple[Any, Any]:
+    """Subplots of pyplot with the frame of all figures; grid : axis with grid lines, "x", "y",
+    "both", or "" for none.
+
+    The figure is returned: a notebook shows it as the value of its cell, and would show it a second
+    time as an open one."""
     import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
 
-    figure, axes = plt.subplots(*shape, **options)
+    figure, axes = plt.subplots(*shape, layout="constrained", **options)
+    for axis in np.ravel(axes) if grid else ():
+        axis.grid(axis=grid, alpha=0.3)
     if "inline" in plt.get_backend():
         plt.close(figure)
     return figure, axes
@@ -91,13 +98,11 @@ def panels(
         columns,
         sharex=True,
         squeeze=False,
-        layout="constrained",
         figsize=(7.0 * columns, 1.6 * rows + 0.8),
     )
     used, empty = axes.T.flat[:count], axes.T.flat[count:]
     for axis, name in zip(used, names, strict=True):
         axis.set_ylabel(plain(with_unit(name, units or {})))
-        axis.grid(alpha=0.3)
     for axis in empty:
         axis.set_axis_off()
     for column in axes.T:
@@ -110,7 +115,7 @@ def panels(
 
 def convergence(steps: Sequence[Any], title: str) -> Any:
     """Figure of iterations, each with `number`, `objective`, `infeasibility`, `optimality`."""
-    figure, (top, bottom) = subplots(2, 1, sharex=True, figsize=(7.0, 5.5), layout="constrained")
+    figure, (top, bottom) = subplots(2, 1, sharex=True, figsize=(7.0, 5.5))
     numbers = [step.number for step in steps]
     top.plot(numbers, [step.objective for step in steps], ".-", lw=1.0)
     top.set_ylabel("objective")
@@ -120,6 +125,4 @@ def convergence(steps: Sequence[Any], title: str) -> Any:
     bottom.set_yscale("log")
     bottom.set_xlabel("iteration")
     bottom.legend()
-    for axis in (top, bottom):
-        axis.grid(alpha=0.3)
     return figure

@@ -44,7 +44,7 @@ class Profile(Rises, Saved):
 
     def plot(self) -> Any:
         """Figure of the rise of J over the values, beside that of the quadratic approximation."""
-        figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
+        figure, axis = subplots(figsize=(6.0, 3.6))
         draw(axis, self)
         axis.legend()
         return figure
@@ -67,7 +67,6 @@ def draw(axis: Any, profile: Profile) -> None:
     axis.set_ylim(0.0, 1.6 * max(profile.target, 1e-300))
     axis.set_xlabel(plain(with_unit(profile.name, profile.units)))
     axis.set_ylabel("rise of -2 log L")
-    axis.grid(alpha=0.3)
 
 
 class HeldQuantity(NamedTuple):

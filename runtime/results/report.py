@@ -157,9 +157,11 @@ def environment() -> dict[str, str]:
     return found | more | ({"script": script} if script else {})
 
 
-def known_to(estimates: Estimates, instead: Collection[str] = ()) -> Iterator[str]:
+def known_to(
+    estimates: Estimates, instead: Collection[str] = (), owned: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Sentences on the relative errors of parameters, except those with an identifiable combination
-    instead."""
+    instead; owned : parameters of values that have an owner, by name."""
     well: dict[str, list[tuple[float, str]]] = {}
     vague, not_known = list[tuple[float, str]](), dict[str, list[str]]()
     for name, row in estimates.table.items():
@@ -174,9 +176,9 @@ def known_to(estimates: Estimates, instead: Collection[str] = ()) -> Iterator[st
             if share > _VAGUE:
                 vague.append((share, f"{name} is known to {_percent(share)}"))
             else:
-                well.setdefault(name.split("[")[0], []).append((share, name))
+                well.setdefault((owned or {}).get(name, name), []).append((share, name))
     if well:
-        known = [words for _, words in sorted(_known(rows) for rows in well.values())]
+        known = [words for _, words in sorted(_known(p, rows) for p, rows in well.items())]
         more = f"; {len(known) - _LISTED} more" if len(known) > _LISTED else ""
         yield "; ".join(known[:_LISTED]) + f"{more} (standard errors)."
     for _, words in sorted(vague)[:_SAID]:
@@ -214,7 +216,7 @@ def plot_correlations(names: Sequence[str], covariance: Array) -> Any:
     """Figure of the correlations of estimates."""
     rho = correlations(covariance)
     size = 2.2 + 0.42 * len(names)
-    figure, axis = subplots(figsize=(size + 0.8, size), layout="constrained")
+    figure, axis = subplots(grid="", figsize=(size + 0.8, size))
     image = axis.imshow(rho, vmin=-1.0, vmax=1.0, cmap="RdBu_r")
     labels = [plain(name) for name in names]
     axis.set_xticks(range(len(names)), labels, rotation=45, ha="right")
@@ -232,13 +234,13 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.2g} %" if share < 1.0 else f"{100.0 * share:.0f} %"
 
 
-def _known(rows: Sequence[tuple[float, str]]) -> tuple[float, str]:
+def _known(parameter: str, rows: Sequence[tuple[float, str]]) -> tuple[float, str]:
     """Relative error of a parameter of one or several owners: the least one, and a sentence."""
     (least, first), (most, last) = min(rows), max(rows)
     if len(rows) == 1:
         return least, f"{first} is known to {_percent(least)}"
     ends = f"{_percent(least)} ({first}) to {_percent(most)} ({last})"
-    return least, f"{first.split('[')[0]} of {len(rows)} owners is known to {ends}"
+    return least, f"{parameter} of {len(rows)} owners is known to {ends}"
 
 
 #: Trials with a figure of their own in a report, at most.
@@ -311,7 +313,8 @@ class Findings:
         """Verdict: sentences on the most important findings, in order."""
         if self.ending:
             yield _sentence(self.ending)
-        yield from known_to(self.estimates, self.about.instead)
+        owned = self.setting.get("owned", {})
+        yield from known_to(self.estimates, self.about.instead, owned)
         yield from correlated(self.about.names, self.about.covariance)
         yield from map(_sentence, dict.fromkeys((*self.about.notes, *self.notes)))
         said = self.checks.sentences

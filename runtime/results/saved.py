@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
+from itertools import count, takewhile
 from pathlib import Path
 from types import NoneType
 from typing import (
@@ -246,8 +247,8 @@ def _together(
             logs = _together(EventTable, columns, attributes, {}).logs() if saved else []
             made[field] = logs if form == "logs" else next(iter(logs), None)
         elif form == "results":
-            count = sum(name.startswith(f"{field}_") for name in children)
-            parts = [children[f"{field}_{k}"] for k in range(count)]
+            numbered = takewhile(children.__contains__, (f"{field}_{k}" for k in count()))
+            parts = [children[name] for name in numbered]
             made[field] = [_loaded(_kind(of, part), part) for part in parts]
         elif form == "value":
             made[field] = of(attributes[field])

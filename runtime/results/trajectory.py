@@ -166,6 +166,7 @@ class Trajectory(Series):
     standard deviations; those at times of their own are in `samples`, columns "channel", "time",
     "measured", "modelled" and "std" with a row per sample, and by channel in `timed`. `message`
     says why a simulation ended early, or grew beyond any plausible size; it is empty otherwise.
+    `interrupted` tells whether Ctrl-C ended it.
     Estimated values before the start, if they were unknown, are in `before`, columns "signal",
     "time" and "value", and by signal in `history_of`. If an event happens at a node, the values
     there are those after it.
@@ -190,6 +191,7 @@ class Trajectory(Series):
     samples: SampleTable = field(default_factory=dict)
     before: PastTable = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Values(self.parameters))
@@ -379,7 +381,7 @@ class Trajectory(Series):
         event with a mark whenever it happens."""
         events = list(dict.fromkeys(e.name for e in self.events if e.kind == "event"))
         rows = [*self.contacts, *events]
-        figure, axis = subplots(figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)), layout="constrained")
+        figure, axis = subplots(grid="x", figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)))
         for row, name in enumerate(rows):
             marks = (e for e in self.events if e.name == name and e.kind in ("impact", "event"))
             times = [e.time for e in marks]
@@ -394,7 +396,6 @@ class Trajectory(Series):
             axis.set_xlim(float(self.time[0]), max(float(self.time[-1]), self.final.time))
         axis.set_xlabel("time [s]")
         axis.set_title(plain(f"{self.model}: contacts that press, impacts and events"))
-        axis.grid(axis="x", alpha=0.3)
         return figure
 
     def animate(

@@ -182,7 +182,9 @@ class Trials(ByName, Saved):
 
     @property
     def _units(self) -> Mapping[str, str]:
-        return self.trials[0].units if self.trials else {}
+        units = self.trials[0].units if self.trials else {}
+        owned = self.setting.get("owned", {}).items()
+        return {**units, **{name: units[p] for name, p in owned if p in units}}
 
     @property
     def covariance(self) -> Array:
@@ -414,7 +416,7 @@ class Trials(ByName, Saved):
             why = self.message
             if self.success:
                 why = self.no_errors or "this is no fit of measurements, or it is no minimum"
-            raise ValueError(f"{NO_ERRORS}: {why.removeprefix(NO_ERRORS + ': ')}")
+            raise ValueError(f"{NO_ERRORS}: {why}")
         return self._about
 
     def _asked(self) -> Inference:

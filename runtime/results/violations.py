@@ -56,7 +56,7 @@ class Violations(Displayed):
         violated, coloured by the size. Raises `ValueError` for another trial."""
         trials = 1 + max((course.trial for course in self.courses), default=0)
         rows = self.worst(count, chosen_trial(trial, trials))
-        figure, axis = subplots(figsize=(9.0, 2.2 + 0.3 * max(len(rows), 1)), layout="constrained")
+        figure, axis = subplots(grid="x", figsize=(9.0, 2.2 + 0.3 * max(len(rows), 1)))
         top = np.log10(max((row.largest for row in rows), default=1.0))
         for number, row in enumerate(rows):
             some = row.values > _ROUNDING
@@ -77,7 +77,6 @@ class Violations(Displayed):
         axis.set_ylim(len(rows) - 0.4, -0.6)
         axis.set_xlabel("time [s]")
         axis.set_title("what is violated, and where" if rows else "nothing is violated")
-        axis.grid(axis="x", alpha=0.3)
         return figure
 
     def __str__(self) -> str:

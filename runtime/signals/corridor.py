@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.base.checks import shown
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, located, real_array
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 
 #: Slopes and values on both sides of a corner differ by more than this share of the largest.
@@ -57,8 +57,7 @@ class Lines:
 
     def __call__(self, time: Array) -> Array:
         """Values at times (n,)."""
-        k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(self.times) - 2)
-        share = (time - self.times[k]) / (self.times[k + 1] - self.times[k])
+        k, share = located(self.times, time)
         left, right = self.values[k], self.values[k + 1]
         with np.errstate(invalid="ignore"):
             between = (1.0 - share) * left + share * right

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, located
 from kinesym.runtime.signals.signal import BETWEEN, Signal
 
 #: Times this close, as a share of the time that a grid covers, are one.
@@ -75,9 +75,7 @@ class TimedSamples:
     def places(self, grid: Array) -> tuple[NDArray[np.intp], Array]:
         """Interval of a grid (N,) and share of it that each present sample shows; at a node it
         belongs to the interval that begins there."""
-        time = np.clip(self.shown, grid[0], grid[-1])
-        interval = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
-        return interval, (time - grid[interval]) / (grid[interval + 1] - grid[interval])
+        return located(grid, np.clip(self.shown, grid[0], grid[-1]))
 
     def on(self, grid: Array) -> Array:
         """Straight lines through the samples at the nodes (N,) of a grid."""

@@ -116,7 +116,7 @@ def _known_sizes(nlp: NLP, z: Array) -> Array:
     size = _sizes(nlp, z)
     for trial in range(len(nlp.layout.nodes)):
         for block, rows in nlp.layout.rows(size, trial):
-            rows *= not block.name.startswith("a")
+            rows *= all(name in nlp.layout.at_nodes for name in block.members)
     return size
 
 

@@ -16,7 +16,7 @@ _NAMED = 12
 def plot_by(table: pd.DataFrame, name: str, by: str) -> Any:
     """Figure of a number of each task, grouped by a label, with the median of each group; those
     with a standard error `NAME_se` have a bar of two. table : see `Study.table`."""
-    figure, axis = subplots(figsize=(7.0, 4.0), layout="constrained")
+    figure, axis = subplots(figsize=(7.0, 4.0))
     groups = list(table.groupby(by, sort=False))
     for place, (_, rows) in enumerate(groups):
         values = rows[name].to_numpy(dtype=float)
@@ -31,7 +31,6 @@ def plot_by(table: pd.DataFrame, name: str, by: str) -> Any:
     axis.set_xticks(range(len(names)), names, rotation=90 if len(names) > _NAMED else 0)
     axis.set(xlabel=plain(by), ylabel=plain(name), xlim=(-0.6, len(names) - 0.4))
     axis.set_title("each task, and medians", fontsize="medium")
-    axis.grid(alpha=0.3)
     return figure
 
 
@@ -41,7 +40,7 @@ def waterfall(table: pd.DataFrame, by: str) -> Any:
     objectives."""
     if "objective" not in table:
         raise ValueError("no task has an objective: name a number of the table, plot('NAME')")
-    figure, axis = subplots(figsize=(7.0, 4.0), layout="constrained")
+    figure, axis = subplots(figsize=(7.0, 4.0))
     column = "merit" if "merit" in table else "objective"
     rises = []
     for number, (label, rows) in enumerate(table.groupby(by, sort=False)):
@@ -58,5 +57,4 @@ def waterfall(table: pd.DataFrame, by: str) -> Any:
     what = "-2 log L" if column == "merit" else column
     axis.set(xlabel=f"task, by its {what}", ylabel=f"{what} above the best")
     axis.legend(title=plain(by), fontsize="small")
-    axis.grid(alpha=0.3)
     return figure

@@ -12,7 +12,7 @@ from kinesym.base.checks import shown
 from kinesym.symbolic.adjoint.forms import Form, first_order, rate_of, second_order
 from kinesym.symbolic.adjoint.system import ForwardSystem
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import check_known, dynamicsymbols, name_of, names_of, t
+from kinesym.symbolic.names import check_known, name_of, names_of, t
 from kinesym.symbolic.objective import Objective
 
 FORMS = ("first-order", "second-order")
@@ -158,9 +158,9 @@ def _functions(
     """Substitution of plain symbols by functions of reversed time."""
     moving = {*system.model.states, *system.model.inputs, *system.signals}
     functions: dict[sp.Basic, sp.Basic] = {system.plain[x]: x for x in moving}
-    functions |= {slope: dynamicsymbols(slope.name) for slope in system.slopes.values()}
+    functions |= {slope: sp.Function(slope.name)(t) for slope in system.slopes.values()}
     for x in form.states:
-        functions[x] = dynamicsymbols(x.name)
+        functions[x] = sp.Function(x.name)(t)
         functions[rate_of(x)] = -functions[x].diff(t)
     for x, rate in zip(system.states, system.rates, strict=True):
         functions[rate] = sp.Symbol(system.named.unique(f"{x.name}_rate"))

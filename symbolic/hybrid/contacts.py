@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import sympy as sp
+
 from kinesym.base.checks import check_choice, check_text
 from kinesym.symbolic.expression import real_expression, real_number
-from kinesym.symbolic.names import dynamicsymbols, named
+from kinesym.symbolic.names import named, t
 
 #: Laws of friction along the ground.
 LAWS = ("slip", "stick", "coulomb")
@@ -84,10 +86,11 @@ def forces_of(contacts: Sequence[Contact]) -> list[Any]:
     return [*(c.force for c in contacts), *(c.friction for c in with_friction(contacts))]
 
 
-def flags_of(contact: Contact) -> list[str]:
-    """Signals of a contact in a program of phases: whether it presses, is hit, does not slide."""
+def flags_of(contact: Contact) -> dict[str, str]:
+    """Signals of a contact in a program of phases, by kind: whether it presses, is hit, does not
+    slide."""
     kinds = ["closed", "hit"] if contact.law == "slip" else ["closed", "hit", "stuck"]
-    return [f"{kind}_{contact.name}" for kind in kinds]
+    return {kind: f"{kind}_{contact.name}" for kind in kinds}
 
 
 def holds_of(contact: Contact) -> list[Any]:
@@ -96,4 +99,4 @@ def holds_of(contact: Contact) -> list[Any]:
     names = ["hold", "hold_rate"]
     if contact.law != "slip":
         names += ["hold_along" if contact.place is not None else "", "hold_along_rate"]
-    return [dynamicsymbols(f"{contact.name}_{name}") if name else None for name in names]
+    return [sp.Function(f"{contact.name}_{name}")(t) if name else None for name in names]

@@ -17,7 +17,7 @@ from kinesym.symbolic.hybrid.muscle import FESMuscle
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector, vector
-from kinesym.symbolic.names import check_known, dynamicsymbols
+from kinesym.symbolic.names import check_known, t
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class GroundPoint:
     @property
     def normal(self) -> sp.Expr:
         """The force along `up` [N]."""
-        return dynamicsymbols(f"{self.name}_normal")
+        return sp.Function(f"{self.name}_normal")(t)
 
     @property
     def friction(self) -> sp.Expr:
         """The force along the ground [N]; without friction there is none."""
-        return dynamicsymbols(f"{self.name}_friction") if self.law != "slip" else sp.S.Zero
+        return sp.Function(f"{self.name}_friction")(t) if self.law != "slip" else sp.S.Zero
 
     def contact(self, height: sp.Expr, place: sp.Expr) -> Contact:
         """The contact of the point."""

@@ -174,7 +174,7 @@ def test_a_spread_at_its_edge():
 
 def test_several_edges():
     """Two standard deviations more: p is less than chi-square says; what explains less is named."""
-    given = ((-10.0, 2, ""), (-7.0, 4, "sd(a), sd(b)"), (-11.0, 3, "sd(a)"), (-9.0, 5, "sd(a)"))
+    given = ((-10.0, 2, ""), (-7.0, 4, "sd(a)\nsd(b, c)"), (-11.0, 3, "sd(a)"), (-9.0, 5, "sd(a)"))
     rows = [
         Compared(value, k, 50.0, edges=edges, name=f"fit {k}", kind="marginal likelihood")
         for value, k, edges in given
@@ -182,7 +182,7 @@ def test_several_edges():
     found = ks.Comparison(fits=rows)
     both = found.test("fit 2", "fit 4")
     assert both.probability == pytest.approx(chi2.sf(6.0, 2))
-    assert "sd(a) and sd(b) are zero in fit 2" in str(both) and "p is less" in str(both)
+    assert "sd(a) and sd(b, c) are zero in fit 2" in str(both) and "p is less" in str(both)
     worse = found.test("fit 2", "fit 3")
     assert worse.probability == 1.0 and "explains less" in str(worse)
     more = found.test("fit 2", "fit 5").probability

@@ -180,6 +180,12 @@ def test_index_0_of_an_algebraic_model():
     np.testing.assert_allclose(run["v"], 3.0 * (1.0 - np.exp(-2.0 * TIME)), atol=1e-8)
     np.testing.assert_allclose(run["i"], 1.5 * np.exp(-2.0 * TIME), atol=1e-8)
     np.testing.assert_allclose(run["i_integral"], 0.25 * run["v"], atol=1e-12)
+    free = ks.simulate(reduced, TIME, {"v": 0.0}, inputs={u: 3.0})  # a charge may start anywhere
+    assert np.array_equal(free["i"], run["i"])
+    names = (reduced.name, reduced.states, reduced.inputs, reduced.parameters, reduced.equations)
+    alike = ks.Model(*names, outputs=reduced.outputs, values=reduced.values)
+    with pytest.raises(ValueError, match="initial value of state i_integral is missing"):
+        ks.simulate(alike, TIME, {"v": 0.0}, inputs={u: 3.0})
 
 
 # -- consistent initial values -------------------------------------------------------------------

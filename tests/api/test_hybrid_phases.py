@@ -51,6 +51,17 @@ def durations(solution):
     return [trial.time[-1] for trial in solution.trials]
 
 
+def test_names_of_contacts_say_nothing_of_their_rows():
+    contact = "a condition x_rate"
+    named = kh.Hybrid(ball(0.5).model, contacts=[kh.Contact(contact, y, lam)])
+    rest = ks.Phase(nodes=3, duration=(1.0, 1.0), closed=(contact,))
+    problem = ks.Collocation(named, ks.Phases([rest]), scheme="radau-3")
+    rows = problem.layout.labels["interval"]
+    assert [row.name for row in rows if row.kind == "hold"] == [f"hold by {contact}_hold"]
+    about = {row.name: row.kind for row in rows if row.of == contact}
+    assert about == {f"contact {contact}": ""}
+
+
 # -- a ball ---------------------------------------------------------------------------------------
 
 

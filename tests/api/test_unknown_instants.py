@@ -71,6 +71,13 @@ def test_several_conditions_at_one_time_and_at_others():
     np.testing.assert_allclose(solution.parameters["sigma"], half, atol=1e-3)
 
 
+def test_motions_of_trials_bend_at_times_of_their_own():
+    back = [ks.at_start(x), ks.at_start(v), ks.at_end(x), ks.at_end(v)]
+    trials, each = [ks.Experiment(np.linspace(0.0, 1.0, 8))] * 2, ks.per("trial", (0.2, 0.9))
+    solution = posed([ks.at(tau, x - 0.5)], {tau: each}, trials, boundary=back).solve({tau: 0.4})
+    assert any("another guess of tau" in note for note in solution.notes)
+
+
 def test_a_motion_that_bends_within_an_interval():
     """By way of 1/2 and back within 1 s: 48 if tau is a node, more and another value for each guess
     if not, of which a note speaks; two phases meet at the time that is best."""

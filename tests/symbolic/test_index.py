@@ -455,8 +455,11 @@ def test_constraints_have_the_names_of_their_loops():
         Body("rod", 1.0, (0.5, 0, 0), (0, 0.1, 0.1), Revolute("y"), (1.0, 0, 0), "arm"),
     ]
     tree = Tree("two", rods, gravity=(0, 0, -9.81))
-    model = tree.constrain(tree.place("rod", (1, 0, 0))[2], "guide").model()
-    both = ("constraint_guide", "constraint_guide_rate")
+    ends = tree.place("rod", (1, 0, 0))
+    named = tree.constrain(ends[2], "sink_rate").model().reduced_index()
+    assert named.invariants == {"constraint_sink_rate": 0, "constraint_sink_rate_rate": 1}
+    model = tree.constrain(ends[2], "guide").model()
+    both = {"constraint_guide": 0, "constraint_guide_rate": 1}
     assert model.labels == {4: "guide"}
     assert model.reduced_index().invariants == both and not model.reduced_index().vanishing
     twice = model.reduced_index("gear-gupta-leimkuhler")

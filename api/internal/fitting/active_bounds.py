@@ -64,10 +64,9 @@ def _of_trajectories(
     layout, numbers = problem.layout, np.arange(len(z))
     for trial in range(len(layout.nodes)):
         time, courses = layout.time(z, trial), dict[str, list[tuple[Array, NDArray[np.intp]]]]()
-        for block, rows in layout.rows(numbers, trial):
-            at = time if block.place is None else time[:-1] + block.place * np.diff(time)
-            for name, row in zip(block.members, rows, strict=True):
-                courses.setdefault(name, []).append((at, row))
+        for name, place, row in layout.named_rows(numbers, trial):
+            at = time if place is None else time[:-1] + place * np.diff(time)
+            courses.setdefault(name, []).append((at, row))
         for name, parts in courses.items():
             at, places = (np.concatenate(each) for each in zip(*parts, strict=True))
             if not held[places].any():

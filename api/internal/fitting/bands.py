@@ -20,7 +20,7 @@ from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.variances import variances
 
 
-class Held(NamedTuple):
+class HeldParameters(NamedTuple):
     """Parameters that the KKT matrix holds fixed, with their covariance: those at `places` of z,
     then those that are no part of z, such as the mean of a distribution; sides : derivative of the
     gradient by these (h, n)."""
@@ -47,7 +47,7 @@ class Smoothed:
     variance: float
     freedom: float
     outputs: Callable[[], Built | None]
-    estimated: Held | None = None
+    estimated: HeldParameters | None = None
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """Standard deviation bands of all trials, for trajectories of these names; raises

@@ -105,7 +105,7 @@ def _with_errors(here: Curvature) -> Solution:
                 solution = replace(solution, uncertainty=[here.uncertainty()])
         except ValueError as error:
             lost = [f"{NO_ERRORS}: {error}"]
-            solution = replace(solution, no_errors=lost[0])
+            solution = replace(solution, no_errors=str(error))
     solution = replace(solution, notes=[*solution.notes, *filter(None, lost)])
     return replace(solution, inference=partial(inference, here.problem, solution))
 

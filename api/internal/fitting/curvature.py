@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.base import checks
-from kinesym.internal.fitting.bands import Held, Smoothed
+from kinesym.internal.fitting.bands import HeldParameters, Smoothed
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.identifiable_combinations import known_of_solution
 from kinesym.internal.problems.pipeline import slopes_library
@@ -254,7 +254,7 @@ class Curvature:
             for side, (row, _) in zip(sides, pulls, strict=True):
                 layout.parameter_values(side)[:] = row
             covariance = solution.uncertainty[0].covariance[:r, :r] / np.outer(slopes, slopes)
-            estimated = Held(layout.parameter_offset + mine, sides, covariance)
+            estimated = HeldParameters(layout.parameter_offset + mine, sides, covariance)
         return Smoothed(
             nlp=problem.nlp,
             kkt=self.kkt,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -143,4 +142,4 @@ def condition_name(problem: Discretisation, i: int) -> str:
     """A constraint by what it says, one for all stages."""
     trial, family, label, _ = problem.layout.locate_constraint(i)
     many = f" of trial {trial}" if len(problem.layout.nodes) > 1 else ""
-    return f"{re.sub(', stage [0-9]+$', '', problem.layout.labels[family][label])}{many}"
+    return f"{problem.layout.labels[family][label].name}{many}"

@@ -176,7 +176,7 @@ class Marginal:
             unknowns=float(len(found.at.x) - len({*about.held} - {*edges})),
             samples=float(number_of_samples(self.nlp.about, self.trials)),
             kind=MARGINAL,
-            edges=", ".join(edges),
+            edges="\n".join(edges),
         )
 
     def _without_noise(self, found: Minimum, held: NDArray[np.bool_]) -> list[str]:

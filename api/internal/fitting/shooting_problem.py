@@ -194,15 +194,15 @@ class ShootingProblem:
 
     def setting(self) -> dict[str, Any]:
         """Description of the problem for the report: model, trials, bounds and method."""
-        given, names = self.given, list(self.given.unknowns.parameters)
-        low, high = (side[: len(names)] for side in given.bounds)
+        given, owned = self.given, self.given.unknowns.owned
+        low, high = (side[: len(owned.names)] for side in given.bounds)
         steps = given.steps
         words = f"{steps.method}, " + (
             f"rtol {steps.tolerances[0]:g}, atol {steps.tolerances[1]:g}"
             if chooses_steps(steps.method)
             else f"{steps.substeps} step{'s' * (steps.substeps > 1)} per interval"
         )
-        return {**setting_of(given.model, given.trials, names, (low, high)), "method": words}
+        return {**setting_of(given.model, given.trials, owned, (low, high)), "method": words}
 
 
 def _with_outputs(asked: ShootingQuestion) -> Model | Hybrid:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.codegen.phases import HOLD
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.redundant import notes_on_apart
 from kinesym.internal.fitting.trajectories import idle
@@ -46,7 +45,7 @@ def solution_of(
     trials = problem.trajectories(found.z, shown.hidden | problem.absent)
     fit, given = problem.symbolic.objective.least_squares, problem.formulation
     poor = poor_fits(trials, problem.trials) if fit else []
-    about = (problem.model, problem.trials, problem.layout.parameters, problem.parameter_bounds)
+    about = (problem.model, problem.trials, problem.layout.owned, problem.parameter_bounds)
     return Solution(
         status=found.status,
         message=message,
@@ -122,11 +121,6 @@ def _sizes(problem: Discretisation, z: Array, contacts: bool) -> dict[str, Any]:
 
 def _contact_drift(problem: Discretisation, z: Array) -> float:
     """Largest distance of closed contacts from their places at a node [m]."""
-    values, layout, most = problem.constraints(z), problem.layout, 0.0
-    for (trial, family), begin in layout.constraint_offsets.items():
-        n = layout.points(trial, family)
-        for k, label in enumerate(layout.labels[family]):
-            if label.startswith(HOLD) and not label.endswith("_rate"):
-                rows = values[begin + k * n : begin + (k + 1) * n]
-                most = max(most, float(np.abs(rows).max(initial=0.0)))
-    return most
+    values, rows = problem.constraints(z), problem.layout.constraint_rows()
+    held = [np.abs(values[here]) for _, _, label, here in rows if label.kind == "hold"]
+    return max((float(off.max(initial=0.0)) for off in held), default=0.0)

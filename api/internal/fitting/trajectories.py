@@ -121,11 +121,6 @@ def undetermined(problem: Problem, layout: Layout, kkt: Kkt) -> Open:
 
 
 def _labels(layout: Layout, rows: NDArray[np.bool_]) -> list[str]:
-    """Labels of constraints marked in `rows` (m,), without repeats."""
-    found: dict[str, None] = {}
-    for (trial, family), begin in layout.constraint_offsets.items():
-        labels, points = layout.labels[family], layout.points(trial, family)
-        mine = rows[begin : begin + len(labels) * points].reshape(len(labels), points)
-        pairs = zip(labels, mine, strict=True)
-        found |= {label.split(", stage")[0]: None for label, row in pairs if row.any()}
-    return list(found)
+    """Names of constraints marked in `rows` (m,), without repeats."""
+    every = layout.constraint_rows()
+    return list(dict.fromkeys(label.name for _, _, label, here in every if rows[here].any()))

@@ -50,17 +50,13 @@ def violated(
 ) -> Iterator[Course]:
     """Violation of each constraint and each bound in each trial, at z."""
     outside = beyond(constraints, limits)
-    for (trial, family), begin in layout.constraint_offsets.items():
+    for trial, family, label, here in layout.constraint_rows():
         time, n = layout.time(z, trial), layout.points(trial, family)
-        times = time[-n:] if n < len(time) else time
-        for k, label in enumerate(layout.labels[family]):
-            first = begin + k * n
-            yield Course(label, trial, times, outside[first : first + n])
+        yield Course(str(label), trial, time[-n:] if n < len(time) else time, outside[here])
     for trial in range(len(layout.nodes)):
         time = layout.time(z, trial)
-        for block, rows in layout.rows(beyond(z, bounds), trial):
-            for name, row in zip(block.members, rows, strict=True):
-                yield Course(f"bounds of {name}", trial, time[-len(row) :], row)
+        for name, _, row in layout.named_rows(beyond(z, bounds), trial):
+            yield Course(f"bounds of {name}", trial, time[-len(row) :], row)
 
 
 def within_bounds(
@@ -92,7 +88,6 @@ def within_bounds(
 def _sides(layout: Layout, side: Array, trial: int) -> dict[str, Array]:
     """Bounds of each trajectory on one side, (N,), or (N - 1,) at a stage; NaN where free."""
     found: dict[str, Array] = {}
-    for block, rows in layout.rows(side, trial):
-        for name, row in zip(block.members, rows, strict=True):
-            found.setdefault(name, np.where(np.isfinite(row), row, np.nan))
+    for name, _, row in layout.named_rows(side, trial):
+        found.setdefault(name, np.where(np.isfinite(row), row, np.nan))
     return found

@@ -26,7 +26,7 @@ from kinesym.internal.fitting.sizes import sizes
 from kinesym.internal.fitting.violations import violated
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.elastic import Slack, least_slack
-from kinesym.runtime.nlp.layout import Block
+from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.violations import Violations
 from kinesym.runtime.results.why import Why
@@ -85,13 +85,10 @@ class Point:
     @property
     def conditions(self) -> NDArray[np.intp]:
         """Numbers of the constraints that are conditions, not equations of the model."""
-        layout, found = self.problem.layout, list[NDArray[np.intp]]()
-        for (trial, family), begin in layout.constraint_offsets.items():
-            n = layout.points(trial, family)
-            for k, label in enumerate(layout.labels[family]):
-                if " condition " in label or family == "ends":
-                    found.append(begin + k * n + np.arange(n))
-        return np.concatenate([np.zeros(0, dtype=np.intp), *found])
+        chosen = np.zeros(len(self.values), dtype=bool)
+        for _, family, label, rows in self.problem.layout.constraint_rows():
+            chosen[rows] = label.kind == "condition" or family == "ends"
+        return np.flatnonzero(chosen)
 
     def name(self, i: int) -> str:
         """Name of constraint i."""
@@ -279,7 +276,7 @@ def _without_influence(point: Point) -> Iterator[str]:
     columns = np.diff(point.jacobian.tocsc().indptr)
     gradient, slopes = problem.cost_gradient(point.z), abs(point.jacobian).sum(axis=0)
     for name in layout.inputs:
-        if not _of_name(layout.rows(columns, 0), name).any():
+        if not _of_name(layout, columns, 0, name).any():
             yield (
                 f"no equation and no condition has the unknown input {name}, at most the "
                 "objective: what does it act on?"
@@ -295,12 +292,12 @@ def _beside_data(problem: Discretisation) -> Iterator[str]:
     layout = problem.layout
     for number, trial in enumerate(problem.trials):
         many = f" of trial {number}" if len(problem.trials) > 1 else ""
-        sides = [layout.rows(side, number) for side in problem.variable_bounds]
         for name, row in trial.measurements.items():
             seen = row[~np.isnan(row)]
             if name not in (*layout.states, *layout.inputs) or not len(seen):
                 continue
-            low, high = (_of_name(side, name) for side in sides)
+            sides = problem.variable_bounds
+            low, high = (_of_name(layout, side, number, name) for side in sides)
             out = float(np.mean((seen < low.min()) | (seen > high.max())))
             if out > _OUTSIDE:
                 yield (
@@ -315,15 +312,9 @@ def _beside_data(problem: Discretisation) -> Iterator[str]:
                 )
 
 
-def _of_name(rows: Sequence[tuple[Block, NDArray[Any]]], name: str) -> NDArray[Any]:
+def _of_name(layout: Layout, z: NDArray[Any], trial: int, name: str) -> NDArray[Any]:
     """Values of a state or input at all its places."""
-    found = [
-        row
-        for block, values in rows
-        for member, row in zip(block.members, values, strict=True)
-        if member == name
-    ]
-    return np.concatenate(found)
+    return np.concatenate([row for own, _, row in layout.named_rows(z, trial) if own == name])
 
 
 def _must_give(point: Point, rows: NDArray[np.intp], gives: Array) -> Iterator[str]:
@@ -385,7 +376,7 @@ def _limits_that_hold(point: Point, slack: Slack, rows: NDArray[np.intp]) -> Ite
     for i in rows:
         if low[i] < high[i] and abs(force[i]) > _PUSHES:
             trial, family, label, _ = layout.locate_constraint(int(i))
-            name = layout.labels[family][label].split(", stage")[0]
+            name = layout.labels[family][label].name
             name += f" of trial {trial}" if len(layout.nodes) > 1 else ""
             groups.setdefault((name, np.sign(force[i])), []).append(int(i))
     for (name, sign), numbers in groups.items():

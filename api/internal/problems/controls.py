@@ -17,7 +17,7 @@ from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import fresh_name
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, dynamicsymbols, name_of, t, written
+from kinesym.symbolic.names import by_name, name_of, t, written
 from kinesym.symbolic.objective import Objective, magnitude, variation
 
 
@@ -281,7 +281,7 @@ class _Parts:
         from node to node."""
         name = name_of(e) if isinstance(e, AppliedUndef) else f"part_{len(self.made) // 2 + 1}"
         words = ("positive", "negative") if kind is None else ("rise", "fall")
-        made = [dynamicsymbols(fresh_name(f"{name}_{word}", self._taken)) for word in words]
+        made = [sp.Function(fresh_name(f"{name}_{word}", self._taken))(t) for word in words]
         self._taken |= {*made}
         asked = (0.0, None) if kind is None else held(0.0)
         self.made |= dict.fromkeys(made, asked)

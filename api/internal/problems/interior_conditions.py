@@ -109,20 +109,16 @@ def bends(
     (their multipliers are not zero), so that it bends there; multipliers : of the constraints,
     (m,)."""
     names = {name_of(m.u): name_of(m.time) for m in moments}
-    unknown, found = {p.split(" ")[0] for p in layout.parameters}, dict[str, None]()
-    for (trial, family), begin in layout.constraint_offsets.items():
-        n = layout.points(trial, family)
-        for k, label in enumerate(layout.labels[family]):
-            time = (
-                names.get(label.rpartition(", ")[2]) if label.startswith("condition at") else None
-            )
-            if time not in unknown:
-                continue
-            run = runs[trial]
-            near = np.abs(run.time - run.parameters[time]).min() / np.diff(run.time).min()
-            acts = np.abs(multipliers[begin + k * n : begin + (k + 1) * n]).max(initial=0.0)
-            if acts > _ACTS * abs(objective) and near > _AT_NODE:
-                found[time] = None
+    found = dict[str, None]()
+    for trial, _, label, rows in layout.constraint_rows():
+        time = names.get(label.of) if label.kind == "moment" else None
+        if time not in layout.owned.parameters:
+            continue
+        run = runs[trial]
+        near = np.abs(run.time - run.parameters[time]).min() / np.diff(run.time).min()
+        acts = np.abs(multipliers[rows]).max(initial=0.0)
+        if acts > _ACTS * abs(objective) and near > _AT_NODE:
+            found[time] = None
     return [_BENDS.format(time) for time in found]
 
 

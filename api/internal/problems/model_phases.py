@@ -68,22 +68,22 @@ class SmoothPhases:
                     )
         return replace(
             made,
-            path=[self._there(row, 0, 0) for row in made.path],
-            boundary=[*(self._there(row, 0, 0) for row in made.boundary), *self.starts],
-            links=[self._there(row, 0, 1) for row in made.links],
+            path=[self._there(row, 0) for row in made.path],
+            boundary=[*(self._there(row, 0) for row in made.boundary), *self.starts],
+            links=[self._there(row, 1) for row in made.links],
         )
 
-    def _there(self, row: Row, end: int, start: int) -> Row:
-        """A condition without bounds in phases that lack something; end, start : how many phases
-        later what it says of an end and of a start is."""
+    def _there(self, row: Row, start: int) -> Row:
+        """A condition without bounds in phases that lack something; start : how many phases later
+        what it says of a start is."""
         if row.expression is None:
             return row
         e, count = row.expression, len(self.lacking)
         later = _names(*e.atoms(at_start))
         here = _names(e.xreplace({a: sp.S.Zero for a in e.atoms(at_start)}))
         lost = (
-            here & self.lacking[(k + end) % count] or later & self.lacking[(k + start) % count]
-            for k in range(count)
+            here & lacking or later & self.lacking[(k + start) % count]
+            for k, lacking in enumerate(self.lacking)
         )
         pairs = zip(row.bounds, lost, strict=True)
         return row._replace(bounds=[_FREE if gone else pair for pair, gone in pairs])
@@ -229,6 +229,7 @@ def _one_model(models: Sequence[Model], several_objectives: bool) -> _Whole:
         intermediates=list(_intermediates(models, programs)),
         invariants=first.invariants,
         vanishing=tuple(dict.fromkeys(x for model in models for x in model.vanishing)),
+        integrals={x: y for model in models for x, y in model.integrals.items()},
         drawing=list(dict.fromkeys(tuple(line) for model in models for line in model.drawing)),
         values={p: v for model in reversed(models) for p, v in model.values.items()},
         units={name: unit for model in reversed(models) for name, unit in model.units.items()},

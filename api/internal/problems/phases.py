@@ -456,9 +456,9 @@ def _trial(hybrid: Hybrid, phase: Phase, hits: Sequence[str]) -> Experiment:
     held = [name for name in phase.closed if name not in phase.loose]
     groups = {"closed": phase.closed, "hit": hits, "stuck": held}
     flags = {
-        flag: float(contact.name in groups[flag.split("_", 1)[0]])
+        flag: float(contact.name in groups[kind])
         for contact in hybrid.contacts
-        for flag in flags_of(contact)
+        for kind, flag in flags_of(contact).items()
     }
     rows = {
         name: real_number(value, f"input {name}") if np.ndim(value) == 0 else value

@@ -185,7 +185,7 @@ def symbolic_problem(
     chosen = chosen_objective(objective)
     for what, cost in (("integrand", chosen.integrand), ("terminal cost", chosen.terminal)):
         check_times(cost, what)
-    flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
+    flags = [sp.Function(flag)(t) for c in contacts for flag in flags_of(c).values()]
     used = [e for each in asked.values() for e in each]
     used += [chosen.integrand, chosen.terminal, *flags, *(e for _, e, _ in moments)]
     owners = labels_of(unknown)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import written
@@ -20,15 +21,17 @@ _OPERATIONS = 40
 
 
 def setting_of(
-    model: Model, trials: Sequence[Experiment], names: Sequence[str], bounds: tuple[Array, Array]
+    model: Model, trials: Sequence[Experiment], owned: Owned, bounds: tuple[Array, Array]
 ) -> dict[str, Any]:
-    """Equations of the model; the bounds of parameters, by name; subjects of the trials, if they
-    have labels; method and steps are where they were chosen."""
-    pairs = zip(names, *bounds, strict=True)
+    """Equations of the model; the bounds of parameters, by name; the parameters of values that have
+    an owner; subjects of the trials, if they have labels; method and steps are where they were
+    chosen."""
+    pairs = zip(owned.names, *bounds, strict=True)
     sides = {n: [float(a), float(b)] for n, a, b in pairs if np.isfinite([a, b]).any()}
     return {
         "equations": list(_equations(model)),
         "bounds": {name: f"{low:g} ... {high:g}" for name, (low, high) in sides.items()},
+        "owned": {n: p for n, p in zip(owned.names, owned.members, strict=True) if n != p},
         "subjects": [", ".join(map(str, trial.labels.values())) for trial in trials],
     }
 

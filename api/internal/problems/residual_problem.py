@@ -11,7 +11,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.runtime.nlp.collocation import filled
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.symbolic.names import dynamicsymbols, name_of
+from kinesym.symbolic.names import dynamicsymbols, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.problem import Problem, moving_symbols
 
@@ -35,7 +35,7 @@ def residual_problem(
         if objective.least_squares < 0.0:
             raise ValueError("the measurements enter with a negative factor")
         for name, modelled in problem.sampled(between=False).items():
-            y, w = dynamicsymbols(f"measured_{name} weight_{name}")
+            y, w = (sp.Function(f"{what}_{name}")(t) for what in ("measured", "weight"))
             e = w * (modelled - y)
             r = e if objective.loss is None else objective.loss.root(e)
             residuals.append(sp.sqrt(objective.least_squares) * r)

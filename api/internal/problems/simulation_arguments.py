@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.base import checks
 from kinesym.base.checks import shown
@@ -18,14 +18,13 @@ from kinesym.internal.problems.table_checks import check_known_variables
 from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.history import history_of, known_history
-from kinesym.runtime.signals.signal import Signal, signal_of
+from kinesym.runtime.signals.signal import Signal, signal_of, with_jumps
 from kinesym.runtime.simulation.following import Following
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.problem import algebraic_states
-from kinesym.symbolic.reduction import integrals_of
 
 #: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
 Input = Signal | Sequence[Signal] | Array
@@ -58,6 +57,12 @@ class SimulationArguments:
     scales: Mapping[str, float] = field(default_factory=dict)
     stops: bool = False
     following: Following | None = None
+
+    @property
+    def grid(self) -> tuple[Array, NDArray[np.intp]]:
+        """Grid with a node at each jump of an input, too, and the places of the nodes on it."""
+        each = [s for u in self.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
+        return with_jumps(self.time, [s for s in each if isinstance(s, Signal)])
 
     def of_member(self, k: int) -> SimulationArguments:
         """Arguments of one member of an ensemble."""
@@ -131,7 +136,7 @@ def _initial(
     """Values of states, whether contacts press, and which values follow from parameters, of which
     these are known; what integrals are of needs no guess."""
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
-    integrals = integrals_of(model)
+    integrals = model.integrals
     found = by_name(given, (*model.state_names, *integrals.values(), *contacts), "initial")
     states: dict[str, Any] = dict.fromkeys(integrals, 0.0)
     states |= {name: value for name, value in found.items() if name in model.state_names}

@@ -16,7 +16,6 @@ from kinesym.runtime.simulation.following import Following
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
-from kinesym.symbolic.reduction import integrals_of
 
 
 def initial_values(
@@ -65,7 +64,7 @@ def _rows_of_trials(
             f"initial has {len(initial)} mappings, expected one or one per trial ({trials})"
         )
     given = initial if each else [{} if initial is None else initial] * trials
-    rows, integrals = [], integrals_of(model)
+    rows, integrals = [], model.integrals
     for k, mapping in enumerate(given):
         known = [*model.state_names, *integrals.values(), *contacts]
         row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")

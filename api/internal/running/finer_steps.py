@@ -11,9 +11,9 @@ from kinesym.internal.problems.problem import highest_index
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.simulation_arguments import Input, SimulationArguments
 from kinesym.internal.problems.step_options import Steps, chooses_steps
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, located
 from kinesym.runtime.signals.experiment import MOST_NODES
-from kinesym.runtime.signals.signal import Signal, with_jumps
+from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
 #: Factor by which tolerances are tightened; less where rtol would fall below `TIGHTEST`.
@@ -63,8 +63,7 @@ def finer_arguments(given: SimulationArguments, finer: FinerSteps) -> Simulation
     """Arguments of a simulation of a model on a finer grid: the nodes and jumps of inputs with one
     more node halfway, so that inputs that bend are followed more closely, too. Each node ends a
     step, so that no pulse that lasts longer than half an interval is stepped over."""
-    each = [s for u in given.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
-    grid, _ = with_jumps(given.time, [s for s in each if isinstance(s, Signal)])
+    grid, _ = given.grid
     time = np.insert(grid, np.arange(1, len(grid)), 0.5 * (grid[1:] + grid[:-1]))
     inputs = {name: _on_grid(value, given.time, time) for name, value in given.inputs.items()}
     steps = replace(finer.steps, substeps=given.steps.substeps)
@@ -107,6 +106,5 @@ def _on_grid(value: Input, time: Array, finer: Array) -> Signal | Sequence[Signa
     """Samples (M, N) of members on another grid, on straight lines; signals as they are."""
     if not isinstance(value, np.ndarray):
         return value
-    node = np.clip(np.searchsorted(time, finer, side="right") - 1, 0, len(time) - 2)
-    share = (finer - time[node]) / (time[node + 1] - time[node])
+    node, share = located(time, finer)
     return np.asarray((1.0 - share) * value[:, node] + share * value[:, node + 1])

@@ -52,10 +52,8 @@ class _Course:
     @classmethod
     def of(cls, signal: Signal, begin: float, end: float = 1e300) -> _Course:
         """A signal between two times."""
-        own = signal.begin
-        first = max(int(np.searchsorted(own, begin + slack(begin), side="right")) - 1, 0)
-        last = max(int(np.searchsorted(own, end - slack(end))), first + 1)
-        begins, rows = own[first:last].copy(), signal.coefficients[:, first:last].copy()
+        here = _between(signal.begin, begin, end)
+        begins, rows = signal.begin[here].copy(), signal.coefficients[:, here].copy()
         a, b, c, d = rows[:, 0]
         s, begins[0] = begin - begins[0], begin
         rows[:, 0] = a + s * (b + s * (c + s * d)), b + s * (2 * c + 3 * s * d), c + 3 * s * d, d
@@ -69,10 +67,14 @@ class _Course:
     def late(self, tau: float, begin: float, end: float) -> Signal:
         """Signal delayed by tau, from one time to another."""
         own = self.begin + tau
-        first = max(int(np.searchsorted(own, begin + slack(begin), side="right")) - 1, 0)
-        last = max(int(np.searchsorted(own, end - slack(end))), first + 1)
-        times = np.append(own[first:last], end)
-        return Signal.polynomials(times, self.coefficients[:, first:last])
+        here = _between(own, begin, end)
+        return Signal.polynomials(np.append(own[here], end), self.coefficients[:, here])
+
+
+def _between(begins: Array, begin: float, end: float) -> slice:
+    """Pieces with these begins that lie between two times."""
+    first = max(int(np.searchsorted(begins, begin + slack(begin), side="right")) - 1, 0)
+    return slice(first, max(int(np.searchsorted(begins, end - slack(end))), first + 1))
 
 
 class _Delays:

@@ -223,6 +223,7 @@ def _trajectory(hybrid: Hybrid, found: RawTrajectory) -> Trajectory:
         dict(zip(model.parameter_names, ivp.parameters.tolist(), strict=False)),
         model.name,
         message=explain(found),
+        interrupted=found.status is Switching.INTERRUPTED,
         drawing=model.drawing,
         units=model.units,
         event_log=EventLog(

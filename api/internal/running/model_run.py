@@ -21,7 +21,7 @@ from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.step_error import Lost
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.signals.signal import Signal, with_jumps
+from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.simulation.roots import (
     change_of_root,
     dependent_constraints,
@@ -90,8 +90,7 @@ class _Done:
 
 def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ensemble:
     """Simulate one trajectory or an ensemble; warns of what ended early."""
-    each = [s for u in given.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
-    grid, nodes = with_jumps(given.time, [s for s in each if isinstance(s, Signal)])
+    grid, nodes = given.grid
     for name, value in given.inputs.items():
         if isinstance(value, Signal):
             value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
@@ -135,9 +134,7 @@ def unwatched_states(model: Model, given: SimulationArguments) -> dict[str, Arra
     """States (N,) of one trajectory of a model without delays, by kernels that are interpreted
     where nothing was compiled yet; None if it does not reach its end, or grows beyond any plausible
     size. Nobody is warned."""
-    grid, nodes = with_jumps(
-        given.time, [s for s in given.inputs.values() if isinstance(s, Signal)]
-    )
+    grid, nodes = given.grid
     raw = march(*_posed(model, given, grid, narrow=False), False)
     done = _Done(model, given.steps.method, raw, nodes)
     states = raw.states[:, 0, nodes]
@@ -149,7 +146,7 @@ def unwatched_states(model: Model, given: SimulationArguments) -> dict[str, Arra
 def _without_constraints(done: _Done, member: int) -> tuple[int, str]:
     """The node from which on the constraints of a model no longer say how its motion goes on, and
     why; nothing of others."""
-    raw, names = done.raw, [n for n in done.model.invariants if not n.endswith("_rate")]
+    raw, names = done.raw, [name for name, order in done.model.invariants.items() if not order]
     about, time = raw.stepper.about, raw.ivp.time
     inputs = np.empty((len(about.inputs), len(time)))
     for k, row in enumerate(inputs):
@@ -266,6 +263,7 @@ def _trajectory(done: _Done) -> Trajectory:
         parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=False)),
         model=about.model,
         message=message,
+        interrupted=bool(raw.interrupted[0]),
         drawing=done.model.drawing,
         units=done.model.units,
     )

@@ -406,5 +406,5 @@ def test_names_are_text(name):
     trial = ks.Experiment([0.0, 0.5, 1.0], measurements={q: [1.0, 0.9, 0.8]})
     conditions = {"path": [(q * other, -1, 1)], "boundary": [ks.at_end(q * other) - 0.1]}
     problem = ks.Collocation(made, trial, unknown={k: (0, 1)}, **conditions)
-    labels = [label for family in problem.layout.labels.values() for label in family]
+    labels = [row.name for family in problem.layout.labels.values() for row in family]
     assert any(f"{name}b" in label and label.startswith("boundary") for label in labels)

@@ -119,6 +119,18 @@ def test_how_well_parameters_are_known():
     ]
 
 
+def test_owners_are_no_part_of_names():
+    """Brackets in a parameter's own name mean nothing."""
+    names = ["k[0]", "k[1]"]
+    found = estimates_of(
+        {"k[0]": 1.0, "k[1]": 2.0}, Uncertainty(names=names, covariance=1e-4 * np.eye(2))
+    )
+    each = "k[1] is known to 0.5 %; k[0] is known to 1 % (standard errors)."
+    assert list(known_to(found)) == [each]
+    every = "k of 2 owners is known to 0.5 % (k[1]) to 1 % (k[0]) (standard errors)."
+    assert list(known_to(found, owned=dict.fromkeys(names, "k"))) == [every]
+
+
 def test_correlations():
     rho = correlations(COVARIANCE)
     assert rho[0, 2] == pytest.approx(0.99) and np.isnan(rho[1]).all()
