@@ -1,4 +1,4 @@
-"""Likelihood of a record at the estimates of a fit, and the information criteria AIC, AICc and BIC."""
+"""Likelihood of a record at the estimates of a fit, and the criteria AIC, AICc and BIC."""
 
 from __future__ import annotations
 
