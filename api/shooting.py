@@ -333,8 +333,8 @@ class Shooting(Displayed):
         checks.none_left(others, Shooting.solve, "the optimiser")
         checks.check_choice(optimizer, OPTIMIZERS, "optimizer")
         if self.segments > 1 and not OPTIMIZERS[optimizer].equations:
-            others = ", ".join(repr(o) for o, how in OPTIMIZERS.items() if how.equations)
-            raise ValueError(f"multiple shooting has equations: use optimizer={others}")
+            able = ", ".join(repr(o) for o, how in OPTIMIZERS.items() if how.equations)
+            raise ValueError(f"multiple shooting has equations: use optimizer={able}")
         limit = 500 if max_iterations is None else max_iterations
         limit = checks.count(limit, "max_iterations", least=0)
         tolerance, settings = checks.positive(tolerance, "tolerance"), checks.options(options)
