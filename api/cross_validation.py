@@ -24,6 +24,7 @@ from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.series import series_of
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.optimizers import OPTIMIZERS
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
 from kinesym.shooting import Shooting
 
@@ -186,7 +187,7 @@ def _by_shooting(
     whole = np.full(given.unknowns.size, np.nan)
     whole[: len(known.values)] = known.values
     part = _part_of(problem, replace(given, bounds=_holding(given.bounds, whole)))
-    optimizer = "bfgs" if learnt.optimizer == "least-squares" else learnt.optimizer
+    optimizer = "bfgs" if OPTIMIZERS[learnt.optimizer].squares else learnt.optimizer
     found = part.solve(begin, optimizer, progress=False)
     if not found.success:
         return found.message

@@ -41,7 +41,7 @@ from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.identification import Identification
-from kinesym.runtime.shooting.minimise import OPTIMIZERS, Chosen
+from kinesym.runtime.shooting.optimizers import OPTIMIZERS, Chosen
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
@@ -332,8 +332,9 @@ class Shooting(Displayed):
         """
         checks.none_left(others, Shooting.solve, "the optimiser")
         checks.check_choice(optimizer, OPTIMIZERS, "optimizer")
-        if self.segments > 1 and optimizer != "ipopt":
-            raise ValueError("multiple shooting has equations: use optimizer='ipopt'")
+        if self.segments > 1 and not OPTIMIZERS[optimizer].equations:
+            able = ", ".join(repr(o) for o, how in OPTIMIZERS.items() if how.equations)
+            raise ValueError(f"multiple shooting has equations: use optimizer={able}")
         limit = 500 if max_iterations is None else max_iterations
         limit = checks.count(limit, "max_iterations", least=0)
         tolerance, settings = checks.positive(tolerance, "tolerance"), checks.options(options)

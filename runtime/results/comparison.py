@@ -69,7 +69,7 @@ class Comparison(Saved):
     notes: Sequence[str] = ()
 
     #: Names of the columns of `rows`.
-    HEAD = ("", "log L", "unknowns", "freedom", "AIC", "difference", "weight", "BIC")
+    HEAD = ("", "log L", "unknowns", "freedom", "AIC", "difference", "weight", "AICc", "BIC")
 
     @property
     def best(self) -> str:
@@ -132,7 +132,7 @@ class Comparison(Saved):
 
     def to_pandas(self) -> pd.DataFrame:
         """Table with a row per fit: log L, unknowns, samples, degrees of freedom, AIC, its
-        difference and weight, BIC, kind of likelihood."""
+        difference and weight, AICc, BIC, kind of likelihood."""
         import pandas as pd  # here: slow to import
 
         rows = {
@@ -143,6 +143,7 @@ class Comparison(Saved):
             "aic": [row.aic for row in self.fits],
             "difference": [*self.differences().values()],
             "weight": [*self.weights().values()],
+            "aicc": [row.aicc for row in self.fits],
             "bic": [row.bic for row in self.fits],
             "kind": [row.kind for row in self.fits],
         }
@@ -160,6 +161,7 @@ class Comparison(Saved):
                 f"{row.aic:.6g}",
                 f"{more:.4g}",
                 f"{weight:.3g}",
+                f"{row.aicc:.6g}",
                 f"{row.bic:.6g}",
             )
             for row, (more, weight) in zip(self.fits, extra, strict=True)

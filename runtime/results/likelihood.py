@@ -1,4 +1,4 @@
-"""Likelihood of a record at the estimates of a fit, and the information criteria AIC and BIC."""
+"""Likelihood of a record at the estimates of a fit, and the criteria AIC, AICc and BIC."""
 
 from __future__ import annotations
 
@@ -43,6 +43,14 @@ class Likelihood(Displayed):
         """Akaike's information criterion, -2 log L + 2 k with k unknowns (Burnham, Anderson 2002,
         Model Selection and Multimodel Inference, section 2.2)."""
         return -2.0 * self.log_likelihood + 2.0 * self.unknowns
+
+    @property
+    def aicc(self) -> float:
+        """Akaike's criterion for short records, AIC + 2 k (k + 1)/(n - k - 1) with k unknowns and n
+        samples, which is exact for linear models with normal errors of unknown variance (Hurvich,
+        Tsai 1989, Biometrika 76, 297); infinite for n <= k + 1."""
+        k, left = self.unknowns, self.freedom - 1.0
+        return self.aic + (2.0 * k * (k + 1.0) / left if left > 0.0 else np.inf)
 
     @property
     def bic(self) -> float:

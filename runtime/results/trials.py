@@ -166,6 +166,11 @@ class Trials(ByName, Saved):
         return self.likelihood[0].aic if self.likelihood else np.nan
 
     @property
+    def aicc(self) -> float:
+        """Akaike's criterion for short records, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].aicc if self.likelihood else np.nan
+
+    @property
     def bic(self) -> float:
         """The Bayesian information criterion, see `Likelihood`; NaN if there is none."""
         return self.likelihood[0].bic if self.likelihood else np.nan

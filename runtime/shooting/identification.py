@@ -17,7 +17,6 @@ from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.shooting.confidence import confidence
 from kinesym.runtime.shooting.fit_result import fit_of
-from kinesym.runtime.shooting.minimise import Chosen, Endpoint, checked
 from kinesym.runtime.shooting.minimising import (
     Minimised,
     is_squares,
@@ -25,6 +24,7 @@ from kinesym.runtime.shooting.minimising import (
     minimised,
     sizes,
 )
+from kinesym.runtime.shooting.optimizers import Chosen, Endpoint, checked
 from kinesym.runtime.shooting.residuals import residuals_of
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated

@@ -14,7 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.fit import Step, typical_sizes
-from kinesym.runtime.shooting.minimise import Chosen, Endpoint, Minimisation, minimise
+from kinesym.runtime.shooting.optimizers import OPTIMIZERS, Chosen, Endpoint, Minimisation, minimise
 from kinesym.runtime.shooting.trials import Simulated
 
 
@@ -54,8 +54,6 @@ def minimised(trials: Simulated, bounds: tuple[Array, Array], q: Array, how: Cho
     """The minimum of J from q. Raises `ValueError` for a J that does not suit the optimiser."""
     begin = time.perf_counter()
     squares = is_squares(trials, how.optimizer)
-    if how.optimizer == "least-squares":
-        _check_room(trials, bounds)
     size = sizes(trials, bounds, q)
     with iteration_line(how.progress) as report:
         problem = minimisation(trials, bounds, q, size, squares, how, report)
@@ -80,31 +78,24 @@ def minimisation(
 
 
 def is_squares(trials: Simulated, optimizer: str) -> bool:
-    """Whether J is a sum of squares; raises `ValueError` if not for least squares, which need
+    """Whether J is a sum of squares; raises `ValueError` if not for an optimiser that needs
     that."""
-    others = "; use bfgs, ipopt or steepest-descent"
-    if optimizer == "least-squares" and trials.unknowns.inputs:
+    needed = OPTIMIZERS[optimizer].squares
+    others = ", ".join(name for name, each in OPTIMIZERS.items() if not each.squares)
+    remedy = f"use one of {others}"
+    if needed and trials.unknowns.inputs:
         raise ValueError(
-            "least-squares needs the derivatives of all residuals, which there are"
-            f" not for samples of unknown inputs{others}"
+            f"{optimizer} needs the derivatives of all residuals, which there are not for samples "
+            f"of unknown inputs; {remedy}"
         )
     try:
         trials.check_squares()
     except ValueError as error:
-        if optimizer == "least-squares":
-            words = f"least-squares needs a sum of squares: {error}{others}"
+        if needed:
+            words = f"{optimizer} needs a sum of squares: {error}; {remedy}"
             raise ValueError(words) from error
         return False
     return True
-
-
-def _check_room(trials: Simulated, bounds: tuple[Array, Array]) -> None:
-    low, high = bounds
-    for name in np.array(trials.unknowns.names)[low == high]:
-        raise ValueError(
-            f"the bounds of {name} are equal; give it as known, or use another optimiser than "
-            "least-squares"
-        )
 
 
 # -- sizes of unknowns ---------------------------------------------------------------------------

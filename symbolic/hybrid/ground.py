@@ -107,8 +107,8 @@ def on_ground(
     lines = {f"{name}_height": n @ place for name, place in places.items()}
     lines |= {f"{name}_place": s @ place for name, place in places.items()}
     single = isinstance(outputs, (str, Mapping))
-    families = [outputs] if single else listed(outputs, f"outputs of {tree.name}")
-    model = touched.model(torques, [*families, lines], values)
+    wanted = [outputs] if single else listed(outputs, f"outputs of {tree.name}")
+    model = touched.model(torques, [*wanted, lines], values)
     contacts = [p.contact(lines[f"{p.name}_height"], lines[f"{p.name}_place"]) for p in points]
     return Hybrid(model, {} if modes is None else modes, events, contacts, muscles)
 

@@ -316,7 +316,7 @@ def _arms(
 
 
 def _parts(outputs: Any) -> list[Any]:
-    """Outputs as a list of families and expressions."""
+    """Outputs as a list of kinds and expressions."""
     return [outputs] if isinstance(outputs, (Mapping, str)) else list(outputs)
 
 

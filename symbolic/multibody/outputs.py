@@ -1,4 +1,4 @@
-"""Families of outputs of a tree, by name."""
+"""Kinds of outputs of a tree, by name."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def named_outputs(
     torques: Mapping[str, sp.Expr],
     wanted: Mapping[str, sp.Expr] | Iterable[str | Mapping[str, sp.Expr]],
 ) -> Outputs:
-    """The outputs of a model; raises `ValueError` for an unknown family or a name used twice."""
+    """The outputs of a model; raises `ValueError` for an unknown kind or a name used twice."""
     result: Expressions = {}
     drawing: tuple[tuple[str, ...], ...] = ()
     what = f"outputs of {tree.name}"
     for part in [wanted] if isinstance(wanted, (Mapping, str)) else listed(wanted, what):
         if isinstance(part, str):
-            check_known(part, FAMILIES, f"outputs: there is no family {part}")
-            found = FAMILIES[part](tree, torques)
+            check_known(part, KINDS, f"outputs: there is no kind {part}")
+            found = KINDS[part](tree, torques)
             drawing = stick_figure(tree) if part == "places" else drawing
         else:
             given = by_name(
-                mapping(part, f"a part of the {what}", "or the name of a family"), None, what
+                mapping(part, f"a part of the {what}", "or the name of a kind"), None, what
             )
             found = real_expressions(given, "output")
         twice = set(result) & set(found)
@@ -61,7 +61,7 @@ def _merged(parts: Iterable[Expressions]) -> Expressions:
     return {name: e for part in parts for name, e in part.items()}
 
 
-# -- families: each (tree, torques) -> expressions ------------------------------------------------
+# -- kinds: each (tree, torques) -> expressions ---------------------------------------------------
 
 
 def places(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
@@ -184,8 +184,8 @@ def held(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     return {f"held_{name}": needed[name] - torques.get(name, 0) for name in names}
 
 
-#: Families of outputs by name.
-FAMILIES: dict[str, Callable[[Mechanism, Mapping[str, sp.Expr]], Expressions]] = {
+#: Kinds of outputs by name.
+KINDS: dict[str, Callable[[Mechanism, Mapping[str, sp.Expr]], Expressions]] = {
     function.__name__: function
     for function in (
         places,

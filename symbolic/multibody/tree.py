@@ -47,7 +47,7 @@ class Tree(Mechanism):
     ) -> Model:
         """Equations of motion with these generalised forces by the name of their speeds [N m, N].
 
-        outputs : expressions by name, or a list of such and of families: "places" (which lets
+        outputs : expressions by name, or a list of such and of kinds: "places" (which lets
             trajectories be animated), "velocities", "attitudes", "imu", "center_of_mass",
             "momentum", "energy", "actuators", "base_wrench", "joint_wrenches", "held"; see
             `kinesym.symbolic.multibody.outputs`.
@@ -57,7 +57,7 @@ class Tree(Mechanism):
 
         Whatever function of time appears that is no coordinate and no speed becomes an input, those
         that drive joints in the order of the speeds, then others by name; every other symbol is a
-        parameter. Raises `ValueError` if a speed or family is unknown or if the
+        parameter. Raises `ValueError` if a speed or a kind is unknown or if the
         values are those of bodies that cannot exist.
         """
         torques = self.checked_torques(torques)

@@ -87,7 +87,8 @@ class CollocationScheme:
     Raises `ValueError` for more stages than steps are made of, 8, what is not as many numbers as
     there are stages, and unless the order conditions hold: sum_j b_j c_j^(q-1) = 1/q for
     q <= order, and sum_j A_ij c_j^(q-1) = c_i^q / q for q <= s, which makes it a collocation method
-    of that order (Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.7.7, 7.9).
+    of that order, as Gauss, Radau IIA, Lobatto IIIA are, not Lobatto IIIC or SDIRK (Hairer,
+    Norsett, Wanner, Solving Ordinary Differential Equations I, II.7.7, 7.9).
     """
 
     name: str
@@ -121,7 +122,10 @@ class CollocationScheme:
                 raise ValueError(f"scheme {self.name}: the weights miss order condition {q}")
         for q in range(1, self.stages + 1):
             if np.abs(A @ c ** (q - 1) - c**q / q).max() > _ROUNDING:
-                raise ValueError(f"scheme {self.name}: the matrix misses order condition {q}")
+                raise ValueError(
+                    f"scheme {self.name}: the matrix misses order condition {q}, so that "
+                    "this is no collocation method"
+                )
 
     @property
     def title(self) -> str:

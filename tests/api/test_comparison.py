@@ -51,6 +51,8 @@ def test_criteria_are_those_of_linear_regression(fits):
         assert fit.log_likelihood == pytest.approx(expected, abs=1e-6)
         assert fit.aic == pytest.approx(-2.0 * expected + 2.0 * unknowns, abs=1e-6)
         assert fit.bic == pytest.approx(-2.0 * expected + unknowns * np.log(21.0), abs=1e-6)
+        corrected = 2.0 * unknowns * 21.0 / (20.0 - unknowns) - 2.0 * expected  # Hurvich, Tsai
+        assert fit.aicc == pytest.approx(corrected, abs=1e-6)
         assert fit.likelihood[0].freedom == 21 - unknowns
 
 
@@ -59,6 +61,7 @@ def test_shooting_has_the_same(fits):
         for optimizer in ("least-squares", "bfgs"):
             fit = posed(unknown, kind=ks.Shooting).solve(optimizer=optimizer)
             assert fit.aic == pytest.approx(fits[name].aic, abs=1e-6)
+            assert fit.aicc == pytest.approx(fits[name].aicc, abs=1e-6)
             assert fit.bic == pytest.approx(fits[name].bic, abs=1e-6)
 
 
@@ -72,6 +75,7 @@ def test_a_table(fits, tmp_path):
     assert found.differences()["level"] == pytest.approx(RATIO - 2.0, abs=1e-6)
     frame = found.to_pandas()
     assert list(frame.index) == ["slope", "level"]
+    assert frame.loc["level", "aicc"] == pytest.approx(fits["level"].aicc)
     assert frame.loc["level", "aic"] == pytest.approx(fits["level"].aic)
     found.plot()
     found.save(tmp_path / "found.nc")

@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.runtime.shooting.optimizers import OPTIMIZERS
 
 t = ks.t
 theta, omega = ks.dynamicsymbols("theta omega")
@@ -195,7 +196,7 @@ def test_shooting(pendulum, run):
     adjoint = shooting.gradient(p0, mode="adjoint")
     np.testing.assert_allclose(shooting.gradient(p0, mode="forward"), adjoint, rtol=1e-11)
     np.testing.assert_allclose(shooting.gradient(p0, mode="continuous-adjoint"), adjoint, rtol=1e-3)
-    for optimizer in ("bfgs", "steepest-descent", "least-squares", "ipopt"):
+    for optimizer in OPTIMIZERS:
         fit = shooting.solve(p0, optimizer=optimizer)
         assert fit.parameters[p] == pytest.approx(10.0, abs=1e-5), optimizer
 

@@ -9,6 +9,7 @@ from scipy.optimize import least_squares
 
 import kinesym as ks
 from kinesym.internal.fitting.curvature import kkt_of
+from kinesym.runtime.shooting.optimizers import OPTIMIZERS
 from kinesym.runtime.statistics.block_arrow import block_arrow, spreads_of_trials
 from kinesym.runtime.statistics.undetermined import spreads
 
@@ -573,7 +574,7 @@ def test_log_scale_has_the_same_optimum():
     assert abs(newton.parameters["k"] / wanted.parameters["k"] - 1.0) < 1e-6
 
 
-@pytest.mark.parametrize("optimizer", ["bfgs", "least-squares", "ipopt", "steepest-descent"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_log_scale_in_shooting(optimizer):
     trials = of_subjects()
     initial = {x: 1.0, v: 0.0}

@@ -17,7 +17,8 @@ def test_stability_function(scheme):
     def R(z):
         return 1.0 + z * b @ np.linalg.solve(np.eye(len(b)) - z * A, one)
 
-    z = 0.1j  # on the imaginary axis the next power of the error stands at a right angle
+    # on the imaginary axis the next power of the error stands at a right angle
+    z = 1j * 1e-4 ** (1 / (scheme.order + 1))
     errors = [abs(R(w) - np.exp(w)) for w in (z, z / 2)]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(scheme.order + 1, abs=0.1)
     limit = 0.0 if scheme.name.startswith("radau") else 1.0

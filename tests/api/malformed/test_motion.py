@@ -208,7 +208,9 @@ SUPPORTS = [
     (lambda: interrupted(gap=np.nan), "gap", "nan"),
 ]
 
-REFUSED = [*MOTIONS, *RECORDINGS, *SUPPORTS]
+#: A support is of the domain.
+OF_GAIT = [pytest.param(row, marks=pytest.mark.domain) for row in SUPPORTS]
+REFUSED = [*MOTIONS, *RECORDINGS, *OF_GAIT]
 
 WARNED = [
     (lambda: samples(angles=ROWS + 90.0), "90 rad", "degrees"),

@@ -12,6 +12,7 @@ from kinesym.runtime.ipopt import driver, linear_solver
 from kinesym.runtime.ipopt import library as ipopt_library
 from kinesym.runtime.ipopt import solve as ipopt
 from kinesym.runtime.native import trial
+from kinesym.runtime.shooting.optimizers import OPTIMIZERS
 from kinesym.runtime.status import Solve
 
 t = ks.t
@@ -174,7 +175,7 @@ def test_numbers_of_collocation(collocation, wrong, words):
         collocation.solve({k: 2.0}, **wrong)
 
 
-@pytest.mark.parametrize("optimizer", ["bfgs", "least-squares", "steepest-descent", "ipopt"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

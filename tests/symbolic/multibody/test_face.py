@@ -31,7 +31,7 @@ from kinesym.multibody import (
     Tree,
     Universal,
 )
-from kinesym.symbolic.multibody.outputs import FAMILIES
+from kinesym.symbolic.multibody.outputs import KINDS
 
 AXES = "xyz"
 H = 1e-30  # of the complex step: no difference is taken, so it can be tiny
@@ -159,10 +159,10 @@ def torques_of(tree):
 
 @lru_cache(maxsize=8)
 def numbers(*locked, lockable=False):
-    """The octopus with locks of build time or of run time, all families of outputs."""
+    """The octopus with locks of build time or of run time, all kinds of outputs."""
     tree = octopus().lock(*locked) if locked else octopus()
     tree = tree.with_locks() if lockable else tree
-    return Numbers(tree.model(torques_of(tree), list(FAMILIES)))
+    return Numbers(tree.model(torques_of(tree), list(KINDS)))
 
 
 def random_values(locked=(), seed=1):
@@ -362,38 +362,36 @@ def leg_and_foot(**changes):
     return Tree("leg", bodies, **changes)
 
 
-@pytest.mark.parametrize(
-    ("family", "names"),
-    [
-        ("places", "leg_place foot_place foot_end"),
-        ("velocities", "leg_velocity leg_spin foot_velocity foot_spin"),
-        (
-            "attitudes",
-            "leg_attitude_x leg_attitude_y leg_attitude_z foot_attitude_x foot_attitude_y "
-            "foot_attitude_z",
-        ),
-        ("imu", "imu_foot_gyro imu_foot_accel"),
-        ("center_of_mass", "com com_velocity"),
-        ("momentum", "momentum angular_momentum"),
-        ("energy", ["kinetic_energy", "potential_energy"]),
-        ("actuators", ["leg_wx_torque", "leg_wx_power", "foot_wy_torque", "foot_wy_power"]),
-        ("base_wrench", "base_force base_moment"),
-        ("joint_wrenches", "leg_force leg_moment foot_force foot_moment"),
-        ("held", ["held_leg_wz", "held_foot_wy"]),
-    ],
-)
-def test_names_of_families(family, names):
+#: What each kind of outputs of `leg_and_foot` has: vectors and matrices by their first part.
+NAMES = {
+    "places": "leg_place foot_place foot_end",
+    "velocities": "leg_velocity leg_spin foot_velocity foot_spin",
+    "attitudes": "leg_attitude_x leg_attitude_y leg_attitude_z foot_attitude_x foot_attitude_y "
+    "foot_attitude_z",
+    "imu": "imu_foot_gyro imu_foot_accel",
+    "center_of_mass": "com com_velocity",
+    "momentum": "momentum angular_momentum",
+    "energy": ["kinetic_energy", "potential_energy"],
+    "actuators": ["leg_wx_torque", "leg_wx_power", "foot_wy_torque", "foot_wy_power"],
+    "base_wrench": "base_force base_moment",
+    "joint_wrenches": "leg_force leg_moment foot_force foot_moment",
+    "held": ["held_leg_wz", "held_foot_wy"],
+}
+
+
+@pytest.mark.parametrize(("kind", "names"), NAMES.items())
+def test_names_of_outputs(kind, names):
     tree = leg_and_foot(imus=[Imu("foot")]).lock("leg_wz").with_locks("foot")
-    model = tree.model(tree.torque_inputs("leg_wx", "foot"), [family])
+    model = tree.model(tree.torque_inputs("leg_wx", "foot"), [kind])
     if isinstance(names, str):
-        separator = "" if family == "attitudes" else "_"
+        separator = "" if kind == "attitudes" else "_"
         names = [f"{name}{separator}{axis}" for name in names.split() for axis in AXES]
     assert list(model.outputs) == names
-    assert len(FAMILIES) == 11
+    assert NAMES.keys() == KINDS.keys()
 
 
 def test_outputs_of_ones_own():
-    """A family alone, a mapping alone, and both in one list."""
+    """A kind alone, a mapping alone, and both in one list."""
     tree = leg_and_foot()
     own = {"bend": 2 * tree.coordinates["foot_y"]}
     assert list(tree.model({}, "energy").outputs) == ["kinetic_energy", "potential_energy"]
@@ -898,8 +896,8 @@ UNKNOWN = "arn is no joint and no speed of one; did you mean arm?"
         (lambda tree: tree.frame("leg"), "leg is no body of one; known are: arm"),
         (lambda tree: tree.place("arm", (1, 2)), "three components"),
         (lambda tree: tree.model({"arm_x": 1}), "torques: arm_x is no speed; did you mean arm_wx?"),
-        (lambda tree: tree.model({}, ["place"]), "there is no family place; did you mean places?"),
-        (lambda tree: tree.model({}, "place"), "there is no family place; did you mean places?"),
+        (lambda tree: tree.model({}, ["place"]), "there is no kind place; did you mean places?"),
+        (lambda tree: tree.model({}, "place"), "there is no kind place; did you mean places?"),
         (
             lambda tree: tree.model({}, ["energy", {"kinetic_energy": 1}]),
             "outputs: kinetic_energy is defined twice",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kinesym.runtime.shooting.minimise import Chosen, Minimisation, minimise
+from kinesym.runtime.shooting.optimizers import Chosen, Minimisation, minimise
 from kinesym.runtime.status import Solve
 
 SLOPES = np.vander(np.linspace(0.0, 1.0, 40), 3)
@@ -19,7 +19,7 @@ class Straight:
 
     def __init__(self, rounding=0.0, cost=None, gradient=None):
         owned = SimpleNamespace(names=(), log=np.zeros(0, dtype=bool))
-        self.unknowns = SimpleNamespace(owned=owned, several=False, size=3)
+        self.unknowns = SimpleNamespace(owned=owned, names=("a", "b", "c"), several=False, size=3)
         self.rounding, self._cost, self._gradient = rounding, cost, gradient
 
     def cost(self, q):

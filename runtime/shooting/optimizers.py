@@ -1,4 +1,6 @@
-"""Optimisers for problems with few unknowns, in scaled variables; each keeps the best point."""
+"""Optimisers of shooting, for few unknowns, in scaled variables; each keeps the best point.
+
+`OPTIMIZERS` lists them with what they take; messages, checks and tests follow from it."""
 
 from __future__ import annotations
 
@@ -146,7 +148,7 @@ def minimise(problem: Minimisation, q: Array) -> Endpoint:
     """
     try:
         with np.errstate(over="ignore"):  # far away from the minimum costs may be huge
-            found = OPTIMIZERS[problem.how.optimizer](problem, q)
+            found = OPTIMIZERS[problem.how.optimizer].run(problem, q)
     except KeyboardInterrupt:
         best = _best(problem, q)
         which = "last" if problem.trials.unknowns.several else "best"
@@ -343,6 +345,12 @@ def trust_region(problem: Minimisation, q: Array) -> Endpoint:
             "of it; give objective=ks.LeastSquares(loss='huber')"
         )
     _refuse(problem.how.options, _TRUST_REGION, "least-squares")
+    low, high = problem.bounds
+    for name in np.array(trials.unknowns.names)[low == high]:
+        raise ValueError(
+            f"the bounds of {name} are equal; give it as known, or use another optimiser than "
+            "least-squares"
+        )
     low, high = problem.scaled_bounds
     inside = np.clip(problem.scaled(q), low, high)
     settings: dict[str, Any] = {"gtol": problem.how.tolerance, "ftol": 1e-15, "xtol": 1e-14}
@@ -456,10 +464,21 @@ def ipopt(problem: Minimisation, q: Array) -> Endpoint:
     return Endpoint(problem.at(found.z), found.status, found.status.sentence)
 
 
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimiser. run : from a problem and q to an endpoint. squares : whether it needs a sum of
+    squares, with all derivatives of residuals. equations : whether it meets those of multiple
+    shooting."""
+
+    run: Callable[[Minimisation, Array], Endpoint]
+    squares: bool = False
+    equations: bool = False
+
+
 #: By the names that users give them.
-OPTIMIZERS: Mapping[str, Callable[..., Endpoint]] = {
-    "steepest-descent": steepest_descent,
-    "bfgs": bfgs,
-    "least-squares": trust_region,
-    "ipopt": ipopt,
+OPTIMIZERS: Mapping[str, Optimizer] = {
+    "bfgs": Optimizer(bfgs),
+    "ipopt": Optimizer(ipopt, equations=True),
+    "steepest-descent": Optimizer(steepest_descent),
+    "least-squares": Optimizer(trust_region, squares=True),
 }
