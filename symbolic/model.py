@@ -174,6 +174,36 @@ class Model(Declared):
         parts = (name, states, inputs, parameters, equations, outputs or {}, (), values or {})
         return cls(*parts, units={} if units is None else units)
 
+    @classmethod
+    def from_system(
+        cls,
+        system: Any,
+        outputs: Mapping[str, sp.Expr] | Iterable[str | Mapping[str, sp.Expr]] | None = None,
+        name: str = "system",
+        values: Mapping[Any, float] | None = None,
+        units: Mapping[Any, str] | None = None,
+    ) -> Model:
+        """The model of a `System` of `sympy.physics.mechanics`, from its bodies, joints, loads and
+        actuators, without its `form_eoms`: equal equations with operations linear in the number of
+        bodies, by the recursions of `kinesym.multibody.Tree`.
+
+        States are the generalised coordinates and speeds of the joints, in the order of the joints;
+        a speed that is given as q' is `q_rate`. Other functions of time in loads are inputs, other
+        symbols parameters, both sorted by name. Constraints of the system are equations, and their
+        multipliers states `lam1`, ..., as in `from_kane`.
+
+        outputs : expressions by name, or a list of such and of the families of `Tree.model`,
+            "places" or "energy" for example, where bodies have the names that they have in SymPy.
+
+        Joints are `PinJoint`, `PrismaticJoint`, `CylindricalJoint`, `PlanarJoint`, `SphericalJoint`
+        and `WeldJoint`. Raises `ValueError` for what is no tree of these, with auxiliary speeds, or
+        with speeds that are no rates of coordinates; `from_kane` takes such a `System` after
+        `form_eoms`.
+        """
+        from kinesym.symbolic.multibody.system import model_of  # made of models
+
+        return model_of(system, outputs, name, values, units)
+
     @cached_property
     def tables(self) -> Tables:
         """The numbers of the tables in its expressions."""
