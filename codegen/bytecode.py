@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.base.memory import without_collection
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.operations import OPERATIONS
@@ -80,6 +81,7 @@ class Instructions(NamedTuple):
     code: NDArray[np.int32]
 
 
+@without_collection()
 def encode(program: Program) -> list[tuple[object, ...]]:
     """Encoding of all kernels of a program as `Instructions`, plain tuples."""
     return [tuple(_instructions(kernel)) for kernel in program.kernels]

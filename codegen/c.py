@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from kinesym.base.memory import without_collection
 from kinesym.codegen.kernel import Kernel, Program, Source
 from kinesym.codegen.operations import ATOM, PRODUCT
 from kinesym.codegen.own import own_operations, without_own
@@ -37,6 +38,7 @@ _FILES = 8
 _INLINE = 300  # operations of a right-hand side that is compiled into the loop of explicit steps
 
 
+@without_collection()
 def emit(program: Program) -> Source:
     """The C source and the manifest of `program`."""
     program = replace(program, kernels=tuple(without_own(k, True) for k in program.kernels))

@@ -22,12 +22,15 @@ class Gates:
         self._gated: set[int] = set()
         self._known: dict[int, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._gated)
+
     def __contains__(self, node: int) -> bool:
         return node in self._gated
 
     def see(self, node: int) -> None:
         """Note a new node if it is gated, which its operands tell: one of two cases is 0 or gated,
-        both terms are gated, or a factor is."""
+        both terms are gated, or a factor is. A choice is the first of all that are."""
         op, args = self._graph.op[node], self._graph.args[node]
         if op not in _LINEAR:
             return

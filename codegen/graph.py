@@ -61,7 +61,8 @@ class Graph:
             found = self._known[key] = len(self.op)
             self.op.append(op)
             self.args.append(args)
-            self._gates.see(found)
+            if op == "select" or self._gates:
+                self._gates.see(found)
         return found
 
     def const(self, value: float) -> int:
@@ -212,9 +213,10 @@ class Graph:
     def _product(self, a: int, b: int) -> int:
         """a * b as a node of its own."""
         node = self._node("mul", a, b) if a in self.value or a < b else self._node("mul", b, a)
-        for factor, gated in ((a, b), (b, a)):
-            if gated in self._gates and not self._traits[factor].total:
-                node = self._opened(node, gated)
+        if self._gates:
+            for factor, gated in ((a, b), (b, a)):
+                if gated in self._gates and not self._traits[factor].total:
+                    node = self._opened(node, gated)
         return node
 
     def _opened(self, result: int, gated: int) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kinesym.base.memory import without_collection
 from kinesym.codegen.derive import (
     Sparse,
     compose_hessian,
@@ -47,6 +48,7 @@ from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
 
+@without_collection()
 def transcribe(problem: Problem, curvature: str = "exact") -> Program:
     """Program of the nonlinear program of `problem`: its kernels, and the description of its
     structure.

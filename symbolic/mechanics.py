@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 from sympy.physics.mechanics import KanesMethod, LagrangesMethod, System
 
 from kinesym.base.checks import shown
 from kinesym.symbolic.differentiated import independent
+from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.structure import Matrix, random_jacobian, rank
 
@@ -35,6 +37,13 @@ def mechanical_equations(method: Any, frame: Any = None) -> Equations:
         "expected a KanesMethod, a LagrangesMethod or a System of sympy.physics.mechanics, "
         f"got {shown(method)}"
     )
+
+
+def forces_over_time(method: Any) -> set[AppliedUndef]:
+    """Functions of time in the loads of a method, its coordinates and speeds among them."""
+    method = method.eom_method if isinstance(method, System) else method
+    vectors = [vector for _, vector in method.forcelist or ()]
+    return parts_of(AppliedUndef, *(e for v in vectors for given, _ in v.args for e in given))
 
 
 # -- Kane ----------------------------------------------------------------------------------------

@@ -17,7 +17,13 @@ from kinesym.base.notebook import html_table, with_unit
 from kinesym.symbolic.declared import Declared, Explicit, check_atoms, check_signal
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged
-from kinesym.symbolic.expression import atoms_of, real_expression, real_expressions, real_number
+from kinesym.symbolic.expression import (
+    atoms_of,
+    parts_of,
+    real_expression,
+    real_expressions,
+    real_number,
+)
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
@@ -127,7 +133,7 @@ class Model(Declared):
     def from_kane(
         cls,
         kane: Any,
-        inputs: Sequence[AppliedUndef] = (),
+        inputs: Sequence[AppliedUndef] | None = None,
         parameters: Sequence[sp.Symbol] | None = None,
         outputs: Mapping[str, sp.Expr] | None = None,
         name: str = "kane",
@@ -140,8 +146,9 @@ class Model(Declared):
 
         States are the generalised coordinates q and speeds u; equations are the kinematic
         differential equations and Kane's dynamical equations Fr + Fr* = 0, which need no solution
-        for u'. Lagrange's equations have speeds `q_rate`. `parameters=None` takes every constant of
-        the equations, sorted by name.
+        for u'. Lagrange's equations have speeds `q_rate`. `inputs=None` takes every function of
+        time in the loads that is no state, `parameters=None` every constant of the equations, both
+        sorted by name.
 
         frame : the inertial one, for a `KanesMethod` with constraints. With it their forces are
             states `lam1`, ..., one for each velocity constraint, by M u' = F + J' lam, where J is
@@ -154,9 +161,13 @@ class Model(Declared):
         are not their derivatives: the model is one of higher index, see `reduced_index`. Raises
         `ValueError` for constraints that depend on one another.
         """
-        from kinesym.symbolic.mechanics import mechanical_equations  # brings 0.2 s of SymPy
+        # brings 0.2 s of SymPy
+        from kinesym.symbolic.mechanics import forces_over_time, mechanical_equations
 
         states, equations = mechanical_equations(kane, frame)
+        if inputs is None:
+            found = forces_over_time(kane) & parts_of(AppliedUndef, *equations)
+            inputs = sorted(found - set(states), key=name_of)
         mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")
         used = {*equations, *(outputs or {}).values()}
         if parameters is None:
@@ -165,6 +176,36 @@ class Model(Declared):
             parameters = sorted(free, key=name_of)
         parts = (name, states, inputs, parameters, equations, outputs or {}, (), values or {})
         return cls(*parts, units={} if units is None else units)
+
+    @classmethod
+    def from_system(
+        cls,
+        system: Any,
+        outputs: Mapping[str, sp.Expr] | Iterable[str | Mapping[str, sp.Expr]] | None = None,
+        name: str = "system",
+        values: Mapping[Any, float] | None = None,
+        units: Mapping[Any, str] | None = None,
+    ) -> Model:
+        """The model of a `System` of `sympy.physics.mechanics`, from its bodies, joints, loads and
+        actuators, without its `form_eoms`: equal equations with operations linear in the number of
+        bodies, by the recursions of `kinesym.multibody.Tree`.
+
+        States are the generalised coordinates and speeds of the joints, in the order of the joints;
+        a speed that is given as q' is `q_rate`. Other functions of time in loads are inputs, other
+        symbols parameters, both sorted by name. Constraints of the system are equations, and their
+        multipliers states `lam1`, ..., as in `from_kane`.
+
+        outputs : expressions by name, or a list of such and of the kinds of `Tree.model`,
+            "places" or "energy" for example, where bodies have the names that they have in SymPy.
+
+        Joints are `PinJoint`, `PrismaticJoint`, `CylindricalJoint`, `PlanarJoint`, `SphericalJoint`
+        and `WeldJoint`. Raises `ValueError` for what is no tree of these, with auxiliary speeds, or
+        with speeds that are no rates of coordinates; `from_kane` takes such a `System` after
+        `form_eoms`.
+        """
+        from kinesym.symbolic.multibody.system import model_of  # made of models
+
+        return model_of(system, outputs, name, values, units)
 
     @cached_property
     def tables(self) -> Tables:

@@ -324,7 +324,7 @@ def outwards_rates(
                 found[speed] = value
                 alpha = [e + d * value for e, d in zip(alpha, pivot.direction, strict=True)]
             else:
-                found[speed] = value - inherited[pivot.axis]
+                found[speed] = value - alpha[pivot.axis]  # other speeds may turn about it, too
                 alpha[pivot.axis] = value
         alpha = [steps.scalar(f"alpha.{link.name}.{i}", e) for i, e in enumerate(alpha)]
         alphas[k] = Vector(alpha[:3]), Vector(alpha[3:])

@@ -101,6 +101,7 @@ class Custom:
     coordinates : functions of time, such as `dynamicsymbols("knee")`; another joint may have them,
         too, and follows. Speeds are their rates, `knee_speed`; forces `knee_moment` [N m], or
         `knee_force` [N] of one that turns nothing.
+    speeds : other functions of time for the rates, one for each coordinate.
     rotations : (axis, angle) of rotations about axes of the moving body in turn: "x", "y", "z" or
         three numbers, and an expression of the coordinates [rad].
     translation : of the joint in the axes of the parent, before the rotations, from `at` of the
@@ -118,6 +119,7 @@ class Custom:
     translation: Sequence[Any] = (0, 0, 0)
     attitude: Sequence[Sequence[Any]] = IDENTITY
     center: Sequence[Any] = (0, 0, 0)
+    speeds: Sequence[Any] = ()
 
     @property
     def turns(self) -> tuple[tuple[Vector, sp.Expr], ...]:
@@ -192,9 +194,13 @@ def check_custom(joint: Custom) -> None:
     and for what is no rotation."""
     what = "a custom joint"
     coordinates = listed(joint.coordinates, f"the coordinates of {what}")
-    for q in coordinates:
-        if not isinstance(q, AppliedUndef) or q.args != (t,):
-            raise ValueError(f"the coordinates of {what} are functions of time, got {shown(q)}")
+    speeds = listed(joint.speeds, f"the speeds of {what}")
+    for name, given in (("coordinates", coordinates), ("speeds", speeds)):
+        for q in given:
+            if not isinstance(q, AppliedUndef) or q.args != (t,):
+                raise ValueError(f"the {name} of {what} are functions of time, got {shown(q)}")
+    if speeds and len(speeds) != len(coordinates):
+        raise ValueError(f"{what} has {len(coordinates)} coordinates and {len(speeds)} speeds")
     for q in coordinates:
         if coordinates.count(q) > 1:
             raise ValueError(f"{what} has the coordinate {name_of(q)} twice")

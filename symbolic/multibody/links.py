@@ -137,7 +137,7 @@ def links_of(body: Body, parent: int, number: int) -> list[Link]:
 def _custom(body: Body, joint: Custom, parent: int, number: int) -> list[Link]:
     """A link that moves by functions, and one for the body if its origin is elsewhere."""
     q = tuple(joint.coordinates)
-    speeds = tuple(_function(f"{name_of(c)}_speed") for c in q)
+    speeds = tuple(joint.speeds) or tuple(_function(f"{name_of(c)}_speed") for c in q)
     turning = [c for c in q if any(angle.has(c) for _, angle in joint.turns)]
     inputs = tuple(f"{name_of(c)}_{'moment' if c in turning else 'force'}" for c in q)
     attitude = Matrix(map(vector, joint.attitude))

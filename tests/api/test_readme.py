@@ -52,6 +52,7 @@ EXPECTED = {
         closely(said["run"]["acceleration"][0], -2.5, 1e-12),
         closely(said["rates"][1], -2.5, 1e-12),
         abs(said["hanging"]["q"]).max() < 0.31,
+        said["double"].state_names == ("q_shoulder", "q_elbow", "u_shoulder", "u_elbow"),
         "work" in said["counted"].state_names,
         said["slow"].input_names == ("F_rate",),
         str(said["softplus"](said["x"])) == "softplus(x(t))",

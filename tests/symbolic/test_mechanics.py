@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from sympy.physics import mechanics as me
+from sympy.physics.mechanics import models as of_sympy
 
 import kinesym as ks
 from kinesym.multibody import Body, Free, Tree
@@ -180,6 +181,40 @@ def test_acceleration_constraints():
 def test_constraints_that_depend_are_named():
     kane, _ = disc_of_kane(configuration_constraints=[me.dynamicsymbols("z") - r])
     with pytest.raises(ValueError, match=r"configuration constraint 0, -r . z, does not"):
+        ks.Model.from_kane(kane)
+
+
+def test_inputs_are_found_in_the_loads(rows_of):
+    """SymPy's own models have forces over time; the pendulum is ours with other names."""
+    theirs = ks.Model.from_kane(of_sympy.n_link_pendulum_on_cart(2, joint_torques=True))
+    assert theirs.input_names == ("F", "T1", "T2")
+    ours, rng = ks.models.n_link_pendulum_on_cart(2), np.random.default_rng(0)
+    numbers = {name: rng.uniform(0.3, 1.3, 5) for name in (*theirs.state_names, "F")}
+    numbers |= {f"{name}'": rng.normal(size=5) for name in theirs.state_names}
+    numbers |= {"T1": 0.0, "T2": 0.0, "g": 9.81}
+    numbers |= dict(zip(("m0", "m1", "m2", "l0", "l1"), (1.1, 0.7, 0.5, 0.9, 1.2), strict=True))
+    same = {f"{name[0]}_{name[1:]}": value for name, value in numbers.items()}
+    same |= {"F": numbers["F"], "g": 9.81, "l_1": 0.9, "l_2": 1.2}
+    np.testing.assert_allclose(rows_of(theirs, numbers), rows_of(ours, same), atol=1e-12)
+
+
+def test_inputs_of_masses_on_springs():
+    kane = of_sympy.multi_mass_spring_damper(1, apply_external_forces=True)
+    model = ks.Model.from_kane(kane)
+    x, v, f = me.dynamicsymbols("x0 v0 f0")
+    mass, damping, stiffness = sp.symbols("m0 c0 k0")
+    force = f - stiffness * x - damping * v
+    assert model.inputs == (f,)
+    assert sp.expand(model.equations[1] - mass * v.diff() + force) == 0
+    with pytest.raises(ValueError, match="f0"):  # what is given counts
+        ks.Model.from_kane(kane, inputs=[])
+
+
+def test_rate_of_an_input_is_named():
+    kane = of_sympy.multi_mass_spring_damper(1)
+    ((point, pull),) = kane.forcelist
+    kane.kanes_equations(kane.bodies, [(point, me.dynamicsymbols("F").diff() * pull)])
+    with pytest.raises(ValueError, match=r"contains Derivative\(F\(t\), t\), but F\(t\) is not"):
         ks.Model.from_kane(kane)
 
 

@@ -19,7 +19,7 @@ from kinesym.internal.problems.problem import checked_trials
 from kinesym.runtime.nlp.bounds import ALWAYS, Limits, RateLimits
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.symbolic.derivation import all_atoms
-from kinesym.symbolic.expression import parts_of, real_number
+from kinesym.symbolic.expression import atoms_of, parts_of, real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of, holds_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, names_of, t
@@ -290,14 +290,21 @@ def _constraints(model: Model) -> list[sp.Expr]:
     """Expressions of differential states that are zero along every motion: invariants, and
     equations without rates and algebraic states."""
     found = [model.outputs[name] for name in model.invariants]
-    algebraic = {*algebraic_states(model)}
-    for equation in model.equations:
-        parts = model.through([equation])
-        moving = parts_of(AppliedUndef, *parts)
-        still = not parts_of(sp.Derivative, *parts) and not moving & algebraic
-        if still and moving & {*model.states} and not {equation, -equation} & {*found}:
+    algebraic, driven = {*algebraic_states(model)}, set[sp.Basic]()
+    for symbol, e in model.intermediates:
+        driven |= {symbol} if _of_rates(e, driven) else set()
+    for equation in (e for e in model.equations if not _of_rates(e, driven)):
+        moving = parts_of(AppliedUndef, *model.through([equation]))
+        free = not moving & algebraic and moving & {*model.states}
+        if free and not {equation, -equation} & {*found}:
             found.append(equation)
     return found
+
+
+def _of_rates(e: sp.Expr, driven: set[sp.Basic]) -> bool:
+    """Whether an expression has derivatives, or intermediates that have."""
+    atoms = atoms_of(e)
+    return not driven.isdisjoint(atoms) or any(isinstance(a, sp.Derivative) for a in atoms)
 
 
 def check_starts(

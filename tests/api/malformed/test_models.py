@@ -288,6 +288,8 @@ MADE = [
     (lambda: ks.Model.from_kane(kane(), values={"kk": 1.0}), "kk is unknown"),
     (lambda: ks.Model.from_kane(kane(), values=3.0), "values of model kane must be a mapping"),
     (lambda: ks.Model.from_kane(kane(), name=""), "name of a model"),
+    (lambda: ks.Model.from_system(None), "System of sympy", "None"),
+    (lambda: ks.Model.from_system(kane()), "System of sympy", "KanesMethod"),
     (lambda: model().with_rates("x"), "has no input x"),
     (lambda: model().with_rates("uu"), "has no input uu; did you mean u"),
     (lambda: model().with_rates(5), "5", "neither a name nor a symbol"),

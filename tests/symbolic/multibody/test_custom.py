@@ -252,6 +252,8 @@ def test_energy_is_kept():
         (lambda: Custom([a], [("z", a)], (a, 0)), "translation must have three components"),
         (lambda: Custom([a], [("z", a)], attitude=np.ones((3, 3))), "is a rotation matrix"),
         (lambda: Custom([a, a], [("z", a)]), "has the coordinate a twice"),
+        (lambda: Custom([a], [("z", a)], speeds=[k]), "speeds of a custom joint are functions of"),
+        (lambda: Custom([a], [("z", a)], speeds=[b, c]), "has 1 coordinates and 2 speeds"),
     ],
 )
 def test_what_is_no_joint_is_refused(made, said):
