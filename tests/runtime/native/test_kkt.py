@@ -597,6 +597,9 @@ def test_faint_pivots_are_singular_if_asked():
         assert f.factorise([1.0, 1.0, 1.0 + rest], faint=1e-14) == "singular"
     assert f.factorise([1.0, 1.0, 1.0 + 1e-13], faint=1e-14) == "ok"
     assert f.factorise([1e-30, 0.0, 1.0], faint=1e-14) == "ok"  # one unknown in another unit
+    for stiff in (1e4, 1e16, 1e30):  # the multiplier of a condition that holds a variable at its bound
+        assert f.factorise([stiff, 1.0, 0.0], faint=1e-14) == "ok"
+        assert f.negative == 1
 
 
 def determinant(a):
