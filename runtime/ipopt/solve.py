@@ -64,9 +64,13 @@ def continued(first: Solved, second: Solved) -> Solved:
     """A solve that goes on where the first one ended, with iterations and seconds of both."""
     begin = first.iterations[-1].number if first.iterations else 0
     later = tuple(replace(s, number=s.number + begin) for s in second.iterations if s.number)
-    seconds = first.evaluation + second.evaluation
-    every = (*first.iterations, *later)
-    return replace(second, iterations=every, evaluation=seconds, log=first.log + second.log)
+    return replace(
+        second,
+        iterations=(*first.iterations, *later),
+        evaluation=first.evaluation + second.evaluation,
+        factorisations=first.factorisations + second.factorisations,
+        log=first.log + second.log,
+    )
 
 
 def _is_rounded(found: Solved, chosen: SolverOptions) -> bool:
@@ -88,8 +92,12 @@ def _solved(
         found = _run(problem, start, chosen, watch, solver)
         return replace(found, linear_solver=f"{solver} ({reason})" if reason else solver)
     blas = blas_of(load_ipopt().path)  # the time-structured solver calls none
-    with blas.one_thread(), session(*kkt_stages(problem), problem.threads) as kkt:
+    order, stages, multipliers = kkt_stages(problem)
+    if chosen.options.get("neg_curv_test_tol"):  # IPOPT then does not ask for the inertia
+        multipliers = 0
+    with blas.one_thread(), session(order, stages, multipliers, problem.threads) as kkt:
         found = _run(problem, start, chosen, watch, solver)
+    found = replace(found, factorisations=kkt["factorisations"])
     ended = Factors(kkt["status"])
     if found.status.code >= 0 or ended is Factors.OK:  # what IPOPT calls a failure is below zero
         return replace(found, linear_solver=_about(kkt), workspace=kkt["workspace"])
@@ -135,6 +143,7 @@ def _continued(
     return replace(
         found,
         evaluation=stopped.evaluation + found.evaluation,
+        factorisations=stopped.factorisations,
         log=stopped.log + found.log,
         iterations=before + found.iterations,
         linear_solver=f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})",

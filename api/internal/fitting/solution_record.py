@@ -68,6 +68,7 @@ def solution_of(
         upper_multipliers=upper,
         history=found.iterations,
         linear_solver=found.linear_solver,
+        factorisations=found.factorisations,
         timings=_timings(problem, found, seconds),
         model=problem.model.name,
         problem=_sizes(problem, found.z, bool(keeps)),

@@ -480,9 +480,9 @@ def limited(monkeypatch, **limits):
     """The time-structured solver gives up at these limits."""
 
     @contextmanager
-    def session(order, stages, threads):
+    def session(order, stages, multipliers, threads):
         report = {}
-        open_session(order, stages, threads, **limits)
+        open_session(order, stages, multipliers, threads, **limits)
         try:
             yield report
         finally:
