@@ -101,6 +101,7 @@ cdef extern from "kkt/session.h" nogil:
         double delayed
         double backward_error
         double bytes
+        double seconds
 
     ctypedef struct kkt_limits:
         int max_rows

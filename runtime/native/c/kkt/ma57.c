@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "session.h"
 #include "stretch.h"
@@ -235,6 +236,12 @@ static int factorise(kkt_tolerance tolerance) {
     return try_way(way, tolerance, status);
 }
 
+static double clock_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* -- MA57 --------------------------------------------------------------------------------------- */
 
 EXPORT void ma57id(double *cntl, int *icntl) {
@@ -269,9 +276,11 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
     now->matrix.values = a;
     const int strict = cntl[0] > PIVOT_TOLERANCE;
     const kkt_tolerance tolerance = {strict ? 0.1 : KKT_QUALITY, strict ? 0.01 : KKT_QUALITY, FAINT};
+    const double begin = clock_now();
     const int status = factorise(tolerance);
     const kkt_factors *f = now->factors;
     kkt_report *r = &now->report;
+    r->seconds += clock_now() - begin;
     if (f == NULL) {
         info[0] = failed(status);
         return;
@@ -330,10 +339,12 @@ EXPORT void ma57cd(int *job, int *n, double *fact, int *lfact, int *ifact, int *
     }
     const int count = now->report.factorisations;
     const int check = count <= CHECKED_FIRST || count % CHECKED_EVERY == 0;
+    const double begin = clock_now();
     now->report.solves++;
     int status = check ? checked_solve(rhs) : kkt_solve(now->factors, 1, rhs, *lrhs);
     if (status == KKT_OK && *nrhs > 1)
         status = kkt_solve(now->factors, *nrhs - 1, rhs + *lrhs, *lrhs);
+    now->report.seconds += clock_now() - begin;
     if (status != KKT_OK) info[0] = failed(status); /* IPOPT stops at the next factorisation */
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     double delayed;     /* columns, mean over the factorisations */
     double backward_error; /* the largest of those that were checked */
     double bytes;       /* of the factors */
+    double seconds;     /* of wall-clock time in factorisations and solves */
 } kkt_report;
 
 /* When the solver gives up, so that another one can go on. */
