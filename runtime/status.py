@@ -146,6 +146,7 @@ class Factors(Status):
     UNSUPPORTED = "unsupported", "the pattern has no narrow stages in time"
     INACCURATE = "inaccurate", "its solutions were not accurate"
     DELAYED = "delayed", "too many columns had no good pivot in their stage"
+    INERTIA = "wrong inertia", "it has more negative eigenvalues than multipliers"
 
 
 #: Why a simulation grows where no step is to blame.

@@ -90,7 +90,8 @@ class Start:
 @dataclass(frozen=True)
 class Solved:
     """Result of IPOPT. evaluation : seconds of evaluations. log : IPOPT's own. linear_solver : a
-    line on which one was used. workspace : of the time-structured one, if that was it."""
+    line on which one was used. linear_seconds : of all linear algebra, None if IPOPT does not tell.
+    factorisations, workspace : of the time-structured one, if that was it."""
 
     z: Array
     multipliers: Multipliers
@@ -100,6 +101,8 @@ class Solved:
     log: str
     iterations: tuple[Iteration, ...] = ()
     linear_solver: str = ""
+    linear_seconds: float | None = None
+    factorisations: int = 0
     workspace: Workspace | None = None
 
     @property

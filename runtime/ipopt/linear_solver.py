@@ -79,7 +79,7 @@ def obstacle() -> str:
         ipopt = load_ipopt()
     except IpoptMissing:
         return "no IPOPT library with a C interface is found"
-    with session(6, np.zeros(0, np.int32)) as report:
+    with session(6, np.zeros(0, np.int32), multipliers=2) as report:
         solved = trial(ipopt, options_of(TIME_STRUCTURED))
     if report["factorisations"] == 0:
         return "this IPOPT loads no linear solver from a library"
@@ -87,24 +87,28 @@ def obstacle() -> str:
 
 
 @contextmanager
-def session(order: int, stages: NDArray[np.int32], threads: int = 1) -> Iterator[Report]:
+def session(
+    order: int, stages: NDArray[np.int32], multipliers: int, threads: int = 1
+) -> Iterator[Report]:
     """The time-structured solver, on this thread and `threads` - 1 others, for KKT systems of an
-    order whose first unknowns have these stages. The report is filled at the end, see `kkt_report`
-    in `kkt/session.h`."""
+    order whose first unknowns have these stages. multipliers : how many of the last unknowns are,
+    to end factorisations where there is negative curvature; 0 to end none. The report is filled at
+    the end, see `kkt_report` in `kkt/session.h`."""
     report: Report = {}
-    open_session(order, stages, threads)
+    open_session(order, stages, multipliers, threads)
     try:
         yield report
     finally:
         report.update(close_session())
 
 
-def kkt_stages(problem: IpoptProblem) -> tuple[int, NDArray[np.int32]]:
-    """Order of IPOPT's KKT systems, and the stages of their first unknowns. Unknowns are variables
-    that bounds do not fix, a slack for each inequality, and the multipliers."""
+def kkt_stages(problem: IpoptProblem) -> tuple[int, NDArray[np.int32], int]:
+    """Order of IPOPT's KKT systems, the stages of their first unknowns, and the number of their
+    multipliers. Unknowns are variables that bounds do not fix, a slack for each inequality, and the
+    multipliers."""
     (low, high), (below, above) = problem.bounds, problem.constraint_bounds
     stages = problem.stages[low < high]
-    return len(stages) + int(np.count_nonzero(below < above)) + len(below), stages
+    return len(stages) + int(np.count_nonzero(below < above)) + len(below), stages, len(below)
 
 
 def available() -> list[str]:

@@ -64,9 +64,14 @@ def continued(first: Solved, second: Solved) -> Solved:
     """A solve that goes on where the first one ended, with iterations and seconds of both."""
     begin = first.iterations[-1].number if first.iterations else 0
     later = tuple(replace(s, number=s.number + begin) for s in second.iterations if s.number)
-    seconds = first.evaluation + second.evaluation
-    every = (*first.iterations, *later)
-    return replace(second, iterations=every, evaluation=seconds, log=first.log + second.log)
+    return replace(
+        second,
+        iterations=(*first.iterations, *later),
+        evaluation=first.evaluation + second.evaluation,
+        linear_seconds=_sum(first.linear_seconds, second.linear_seconds),
+        factorisations=first.factorisations + second.factorisations,
+        log=first.log + second.log,
+    )
 
 
 def _is_rounded(found: Solved, chosen: SolverOptions) -> bool:
@@ -88,8 +93,13 @@ def _solved(
         found = _run(problem, start, chosen, watch, solver)
         return replace(found, linear_solver=f"{solver} ({reason})" if reason else solver)
     blas = blas_of(load_ipopt().path)  # the time-structured solver calls none
-    with blas.one_thread(), session(*kkt_stages(problem), problem.threads) as kkt:
+    order, stages, multipliers = kkt_stages(problem)
+    if chosen.options.get("neg_curv_test_tol"):  # IPOPT then does not ask for the inertia
+        multipliers = 0
+    with blas.one_thread(), session(order, stages, multipliers, problem.threads) as kkt:
         found = _run(problem, start, chosen, watch, solver)
+    spent, count = kkt["seconds"], kkt["factorisations"]
+    found = replace(found, linear_seconds=spent, factorisations=count)
     ended = Factors(kkt["status"])
     if found.status.code >= 0 or ended is Factors.OK:  # what IPOPT calls a failure is below zero
         return replace(found, linear_solver=_about(kkt), workspace=kkt["workspace"])
@@ -135,6 +145,8 @@ def _continued(
     return replace(
         found,
         evaluation=stopped.evaluation + found.evaluation,
+        linear_seconds=_sum(stopped.linear_seconds, found.linear_seconds),
+        factorisations=stopped.factorisations,
         log=stopped.log + found.log,
         iterations=before + found.iterations,
         linear_solver=f"mumps ({TIME_STRUCTURED} gave up{when}: {reason})",
@@ -155,8 +167,9 @@ def _run(
         **options_of(solver),
         "print_level": 5 if chosen.log else 0,
         "file_print_level": 5,
-        "print_timing_statistics": "yes",
     }
+    if solver != TIME_STRUCTURED:  # which has a clock of its own: IPOPT's ask for CPU times often
+        settings["print_timing_statistics"] = "yes"
     if chosen.hessian == "limited-memory":
         settings["hessian_approximation"] = "limited-memory"
     if start.multipliers is not None:
@@ -170,13 +183,20 @@ def _run(
         settings["max_wall_time"] = min(left, settings.get("max_wall_time", left))
         required.add("max_wall_time")
     found = run(problem, start, settings, required, watch, chosen.driver)
+    found = replace(found, linear_seconds=_linear_seconds(found.log))
     failed = found.status in (Solve.RESTORATION_FAILED, Solve.STEP_FAILED)
     if failed and "out of memory" in found.log:  # MUMPS says so there
         return replace(found, status=Solve.NO_MEMORY)
     return found
 
 
-def linear_solver_seconds(log: str) -> dict[str, float]:
-    """Wall-clock seconds of all linear algebra, from IPOPT's own statistics."""
-    found = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", log)
-    return {"linear solver": sum(map(float, found))} if found else {}
+def _linear_seconds(log: str) -> float | None:
+    """Wall-clock seconds of all linear algebra, from IPOPT's own statistics, if there are any."""
+    found = re.search(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", log)
+    return float(found[1]) if found else None
+
+
+def _sum(*seconds: float | None) -> float | None:
+    """Sum of seconds that are known; None without any."""
+    known = [each for each in seconds if each is not None]
+    return sum(known) if known else None

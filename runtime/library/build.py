@@ -318,7 +318,8 @@ def _able() -> list[Compiler]:
     """Compilers that filled the cache for processors like this one; none if CC names another."""
     folders = () if os.environ.get("CC") else _folders()
     every = [kept for folder in folders for kept in _remembered(folder)]
-    return [compiler for compiler, _, processor in every if abilities() >= processor]
+    here = abilities()
+    return [compiler for compiler, _, processor in every if here >= processor]
 
 
 def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[str]]]:

@@ -14,6 +14,7 @@ MAX_BACKWARD_ERROR: float
 def open_session(
     n: int,
     stages: Sequence[int] | NDArray[np.int32],
+    multipliers: int = 0,
     threads: int = 1,
     max_rows: int = ...,
     backward_error: float = ...,
@@ -40,7 +41,12 @@ class Factorisation:
         workspace: Workspace | None = None,
     ) -> None: ...
     def factorise(
-        self, values: ArrayLike, accept: float = 1e-4, least: float = 1e-4, faint: float = 0.0
+        self,
+        values: ArrayLike,
+        accept: float = 1e-4,
+        least: float = 1e-4,
+        faint: float = 0.0,
+        multipliers: int = 0,
     ) -> str: ...
     def solve(self, b: ArrayLike) -> NDArray[np.float64]: ...
     def inverse(self, unknowns: ArrayLike) -> NDArray[np.float64]: ...

@@ -17,6 +17,7 @@ cdef extern from "kkt/kkt.h" nogil:
     enum: KKT_UNSUPPORTED
     enum: KKT_INACCURATE
     enum: KKT_DELAYED
+    enum: KKT_INERTIA
     enum: KKT_BORDER
     enum: KKT_UNKNOWN
 
@@ -74,6 +75,7 @@ cdef extern from "kkt/kkt.h" nogil:
         const int *row
         const int *column
         const double *values
+        int n_multipliers
 
     int kkt_factorise(kkt_factors *, const kkt_matrix *, kkt_tolerance)
     int kkt_solve(kkt_factors *, int, double *, ptrdiff_t)
@@ -99,12 +101,13 @@ cdef extern from "kkt/session.h" nogil:
         double delayed
         double backward_error
         double bytes
+        double seconds
 
     ctypedef struct kkt_limits:
         int max_rows
         double backward_error
 
-    int kkt_open(int, int, const int *, int, kkt_limits)
+    int kkt_open(int, int, const int *, int, int, kkt_limits)
     void kkt_close(kkt_report *)
     kkt_factors *kkt_take_factors(kkt_plan **)
     void kkt_forget()
@@ -115,7 +118,7 @@ cdef extern from "kkt/session.h" nogil:
 STATUSES = {
     KKT_OK: "ok", KKT_SINGULAR: "singular", KKT_NO_MEMORY: "no memory",
     KKT_NOT_FINITE: "not finite", KKT_UNSUPPORTED: "unsupported", KKT_INACCURATE: "inaccurate",
-    KKT_DELAYED: "delayed",
+    KKT_DELAYED: "delayed", KKT_INERTIA: "wrong inertia",
 }
 
 #: Stage of unknowns that belong to no node.
@@ -130,18 +133,19 @@ MAX_ROWS = 2000
 MAX_BACKWARD_ERROR = 1e-8
 
 
-def open_session(int n, stages, int threads=1, int max_rows=MAX_ROWS,
+def open_session(int n, stages, int multipliers=0, int threads=1, int max_rows=MAX_ROWS,
                  double backward_error=MAX_BACKWARD_ERROR):
     """Prepare a solve by IPOPT on this thread.
 
     n : order of the KKT systems. stages : int32, stages of the first unknowns, see `Factorisation`.
-    threads : that factorisations take at most. max_rows, backward_error : beyond these the solver
+    multipliers : see `Factorisation.factorise`. threads : that factorisations take at most. max_rows, backward_error : beyond these the solver
         gives up.
     """
     cdef kkt_limits limits
     limits.max_rows, limits.backward_error = max_rows, backward_error
     given = np.ascontiguousarray(stages, dtype=np.intc)
-    if kkt_open(n, len(given), ints(given, given.shape, "stages"), threads, limits) != KKT_OK:
+    if kkt_open(n, len(given), ints(given, given.shape, "stages"), multipliers, threads,
+                limits) != KKT_OK:
         raise MemoryError
 
 
@@ -273,17 +277,20 @@ cdef class Factorisation:
         kkt_free_plan(self._plan)
 
     def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY,
-                  double faint=0.0):
+                  double faint=0.0, int multipliers=0):
         """Factorise for these values; returns a name in `STATUSES`.
 
         accept, least : qualities (inverse of the growth) at which a pivot is taken at once, and
-            below which it is delayed. faint : a pivot that is less, in the scaled matrix, makes it
-            singular; 0 for what is rounding only.
+            below which it is delayed. faint : a pivot that is less, beside what was subtracted from
+            its column, makes the matrix singular; 0 for what is rounding only. multipliers : how
+            many of the last unknowns are; with more negative eigenvalues the inertia is wrong, and
+            the factorisation ends where that shows. 0 counts none.
         """
         cdef int status
         cdef kkt_tolerance tolerance
         given = np.ascontiguousarray(values, dtype=np.float64)
         cdef kkt_matrix a = self._matrix(given)
+        a.n_multipliers = multipliers
         tolerance.accept, tolerance.least, tolerance.faint = accept, least, faint
         with nogil:
             status = kkt_factorise(self._factors, &a, tolerance)
@@ -296,7 +303,7 @@ cdef class Factorisation:
         if values.shape != (self._plan.n_entries,):
             raise ValueError(f"expected {self._plan.n_entries} values, got {values.shape}")
         a.n, a.n_entries, a.row, a.column = self._plan.n, self._plan.n_entries, self._row, self._column
-        a.values = doubles(values, values.shape, "values")
+        a.values, a.n_multipliers = doubles(values, values.shape, "values"), 0
         return a
 
     def solve(self, b):

@@ -37,9 +37,10 @@ class Solution(Trials):
     `notes` says why.
 
     multipliers : of the constraints, and of lower and upper bounds. linear_solver : which one was
-    used, and why if it was not the time-structured one. timings : seconds to derive, compile,
-    evaluate, about as many of these in kernels that were interpreted, in the linear solver, in
-    total. problem : sizes and names. reasons : finds why there is no solution, for `why`.
+    used, and why if it was not the time-structured one. factorisations : by that one, with those
+    that were refused for their inertia. timings : seconds to derive, compile, evaluate, about as
+    many of these in kernels that were interpreted, in the linear solver, in total. problem : sizes
+    and names. reasons : finds why there is no solution, for `why`.
     """
 
     multipliers: Annotated[Array, "constraint"]
@@ -47,6 +48,7 @@ class Solution(Trials):
     upper_multipliers: Variables
     history: Sequence[Iteration]
     linear_solver: str = ""
+    factorisations: int = 0
     grid: Sequence[GridError] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
@@ -151,6 +153,11 @@ def after(before: Solution, later: Solution) -> Solution:
     names = [name for name in later.timings if name not in ("derive", "compile")]
     spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
     spent["total"] -= later.timings["derive"] + later.timings["compile"]
-    made = replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})
+    made = replace(
+        later,
+        history=[*before.history, *moved],
+        factorisations=before.factorisations + later.factorisations,
+        timings={**later.timings, **spent},
+    )
     was, now = counted(later.iterations), counted(made.iterations)
     return replace(made, message=later.message.replace(was, now, 1))

@@ -17,6 +17,7 @@ def test_optimum(name):
     for parameter, (expected, within) in outcome.published.parameters.items():
         assert outcome.solution.parameters[parameter] == pytest.approx(expected, abs=within)
     assert outcome.met
+    assert outcome.solution.factorisations <= 2 * outcome.solution.iterations + 2  # few are refused
 
 
 @pytest.mark.parametrize(

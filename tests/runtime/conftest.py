@@ -50,6 +50,7 @@ def solution():
         history=[Iteration(0, 2.0, 1.0, 0.5)],
         timings={"total": 0.1},
         linear_solver="time-structured",
+        factorisations=5,
         notes=["a note"],
         model="swing",
         problem={"nodes": [11, 11]},

@@ -166,8 +166,12 @@ def is_strained(problem: Discretisation, rows: _Index, solution: Solution) -> bo
     free: by far more than itself if one is off by as much as it is about."""
     if problem.symbolic.objective.least_squares or problem.symbolic.aimless:
         return False
-    z, size = solution.free_vector, abs(solution.objective)
-    slopes = abs(problem.constraint_jacobian(z)[rows]) @ np.abs(z)
+    z, size, nlp = solution.free_vector, abs(solution.objective), problem.nlp
+    among = np.zeros(problem.n_constraints, dtype=bool)
+    among[rows] = True
+    entries, i, j = nlp.jacobian_structure.in_rows(among)
+    terms = np.abs(nlp.jacobian(z)[entries] * z[j])
+    slopes = np.bincount(i, terms, problem.n_constraints)[rows]
     return bool(
         size > 0.0 and (np.abs(solution.multipliers[rows]) * slopes > _STRAINED * size).any()
     )
@@ -303,12 +307,25 @@ def _look(problem: Discretisation, z: Array, size: Array, rows: _Index, count: i
     found = factors.factors.solve(sides)[:n]
     p, X = found[:, 0], found[:, 1:]
     weights = np.where(np.isinf(weights), 0.0, weights)
-    triangle = np.linalg.qr(np.sqrt(weights)[:, None] * X, mode="r")
+    triangle = _triangle(np.sqrt(weights)[:, None] * X)
     _, roots, vectors = np.linalg.svd(triangle)  # with all digits of the small ones
     lam, V = roots[::-1] ** 2, vectors[::-1].T
     met = np.abs(V[:, _changed(lam, count)].T @ off[rows]).max(initial=0.0)
     left = float(np.abs(off[equations]).max(initial=0.0)), float(met)
     return _Look(lam, V, off[rows], 1.0 / unit[rows], slopes, left, p, X)
+
+
+def _triangle(X: Array) -> Array:
+    """R of X = Q R, by modified Gram-Schmidt: as exact as by reflections (Björck, Paige 1992, SIAM
+    Journal on Matrix Analysis and Applications 13:176), and without BLAS, whose threads spin for
+    longer than all of this takes."""
+    rest, R = np.array(X, order="F"), np.zeros((X.shape[1], X.shape[1]))
+    for k in range(len(R)):
+        R[k, k:] = np.einsum("i,ij->j", rest[:, k], rest[:, k:])
+        R[k, k:] /= max(np.sqrt(R[k, k]), 1e-300)
+        if R[k, k] > 0.0:
+            rest[:, k + 1 :] -= np.multiply.outer(rest[:, k] / R[k, k], R[k, k + 1 :])
+    return R
 
 
 def _factors(problem: Discretisation, jacobian: Any, weights: Array, equations: _Flags) -> Any:

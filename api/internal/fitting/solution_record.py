@@ -16,7 +16,6 @@ from kinesym.internal.problems.interior_conditions import bends
 from kinesym.internal.problems.report_setting import setting_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Solved
-from kinesym.runtime.ipopt.solve import linear_solver_seconds
 from kinesym.runtime.library.tiers import interpreted
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.results.estimates import Estimates
@@ -67,6 +66,7 @@ def solution_of(
         upper_multipliers=upper,
         history=found.iterations,
         linear_solver=found.linear_solver,
+        factorisations=found.factorisations,
         timings=_timings(problem, found, seconds),
         model=problem.model.name,
         problem=_sizes(problem, found.z, bool(keeps)),
@@ -90,7 +90,9 @@ def _ended(problem: Discretisation, found: Solved) -> tuple[Solved, str]:
 def _timings(problem: Discretisation, found: Solved, seconds: float) -> dict[str, float]:
     """Seconds by what they were spent on."""
     before = problem.libraries.timings
-    timings = {**before, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
+    timings = {**before, "evaluate": found.evaluation}
+    if found.linear_seconds is not None:
+        timings["linear solver"] = found.linear_seconds
     if slow := interpreted(problem.nlp.library):
         timings["interpreted"] = min(found.evaluation, slow)
     timings["total"] = before["derive"] + before["compile"] + seconds

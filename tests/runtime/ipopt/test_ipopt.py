@@ -288,6 +288,25 @@ def test_options_of_linear_algebra(options):
     assert own.objective == pytest.approx(mumps.objective, rel=1e-8)
 
 
+@pytest.mark.parametrize("scheme", ["trapezoid", "backward-euler"])
+def test_ends_at_bounds_are_not_singular(scheme):
+    """From rest to rest, where both ends of x and v are bounds of theirs: the stiff barrier there
+    leaves the multipliers of the ends little, but nothing is refused."""
+    problem = ks.Collocation(
+        ks.Model("cart", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u]),
+        ks.Experiment(nodes=51, duration=(0.1, 10.0)),
+        objective=ks.Integral(1 + u**2),
+        scheme=scheme,
+        unknown_inputs={u: (-1, 1)},
+        bounds={x: (0, 1), v: (0, None)},
+        boundary=[ks.at_start(x), ks.at_start(v), ks.at_end(x) - 1, ks.at_end(v)],
+    )
+    guess, how = {"duration": 3.0, u: 0.1}, {"tolerance": 1e-10, "ladder": False}
+    own, mumps = (problem.solve(guess, linear_solver=s, **how) for s in (OWN, MUMPS))
+    assert own.status.value == "converged" and own.iterations == mumps.iterations
+    assert (own.factorisations, mumps.factorisations) == (own.iterations + 1, 0)
+
+
 def test_linear_solver_among_the_options():
     """IPOPT's own way to say it, as long as the two wishes agree."""
     assert solve("bounded", options={"linear_solver": "mumps"}).linear_solver == MUMPS
@@ -480,9 +499,9 @@ def limited(monkeypatch, **limits):
     """The time-structured solver gives up at these limits."""
 
     @contextmanager
-    def session(order, stages, threads):
+    def session(order, stages, multipliers, threads):
         report = {}
-        open_session(order, stages, threads, **limits)
+        open_session(order, stages, multipliers, threads, **limits)
         try:
             yield report
         finally:

@@ -155,7 +155,7 @@ static void drop(sparse *a) {
 
 /* As the solver wants it. */
 static kkt_matrix view(const sparse *a) {
-    return (kkt_matrix){a->n, a->n_entries, a->row, a->column, a->values};
+    return (kkt_matrix){a->n, a->n_entries, a->row, a->column, a->values, 0};
 }
 
 /* -- what is done with it ----------------------------------------------------------------------- */

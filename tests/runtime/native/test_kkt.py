@@ -32,6 +32,7 @@ class System:
     pattern: np.ndarray  # lower triangle, bool
     stages: np.ndarray  # of variables; slacks and multipliers are UNKNOWN
     complete: np.ndarray  # of all
+    multipliers: int  # of the unknowns, the last ones
 
     @property
     def n(self):
@@ -63,9 +64,9 @@ class Draft:
         self.lower[high[keep], low[keep]] = block[keep]
         self.pattern[high[keep], low[keep]] = True
 
-    def done(self, complete):
+    def done(self, complete, multipliers):
         full = self.lower + np.tril(self.lower, -1).T
-        return System(full, self.pattern, self.stages, complete)
+        return System(full, self.pattern, self.stages, complete, multipliers)
 
 
 DYNAMICS = {  # eigenvalues between these, in a random basis
@@ -208,7 +209,7 @@ def collocation_system(
         elif key[0] == "ends":  # those that touch both ends belong to the border
             complete[places] = BORDER
     complete[at["integral"]] = BORDER
-    return a.done(complete)
+    return a.done(complete, len(multipliers))
 
 
 def sizes(rng, largest=120):
@@ -352,6 +353,27 @@ def test_random_systems(feature):
     check([collocation_system(rng, **c) for c in changes], rng, typical)
 
 
+@pytest.mark.parametrize(
+    ("feature", "soon"), [("indefinite", 1), ("definite", 0), ("trials", 1), ("everything", 0)]
+)
+def test_a_factorisation_ends_where_its_inertia_is_wrong(feature, soon):
+    """Broken off only where the whole has more negative eigenvalues than multipliers, and where
+    many stages are indefinite soon; of parts, too."""
+    rng, shares = np.random.default_rng(23), []
+    for _ in range(20):
+        system = collocation_system(rng, **{"N": 30, "nx": 2, **FEATURES[feature](rng)})
+        rows, columns, values = system.entries()
+        for more in ({}, {"parts": 3}):
+            f = Factorisation(system.n, rows, columns, system.stages, **more)
+            assert f.factorise(values) == "ok"
+            negative, whole = f.about["negative"], f.about["longest"]
+            told = f.factorise(values, multipliers=system.multipliers)
+            assert told == "ok" or negative > system.multipliers
+            assert told == "wrong inertia" or f.about["negative"] == negative
+            shares.append(f.about["longest"] / whole if told == "wrong inertia" else 1.0)
+    assert (np.median(shares) < 0.3) == bool(soon)
+
+
 def test_wide_stages():
     """Up to 30 states: fronts of some vectors of registers, with and without a rest."""
     rng = np.random.default_rng(1)
@@ -439,7 +461,9 @@ def test_order_of_unknowns():
         p = rng.permutation(s.n)
         whole = s.pattern | s.pattern.T
         systems.append(
-            System(s.full[np.ix_(p, p)], np.tril(whole[np.ix_(p, p)]), s.stages[p], s.complete[p])
+            System(
+                s.full[np.ix_(p, p)], np.tril(whole[np.ix_(p, p)]), s.stages[p], s.complete[p], 0
+            )
         )
     check(systems, rng)
 
@@ -597,6 +621,9 @@ def test_faint_pivots_are_singular_if_asked():
         assert f.factorise([1.0, 1.0, 1.0 + rest], faint=1e-14) == "singular"
     assert f.factorise([1.0, 1.0, 1.0 + 1e-13], faint=1e-14) == "ok"
     assert f.factorise([1e-30, 0.0, 1.0], faint=1e-14) == "ok"  # one unknown in another unit
+    for stiff in (1e4, 1e16, 1e30):  # a condition holds a variable at its bound
+        assert f.factorise([stiff, 1.0, 0.0], faint=1e-14) == "ok"
+        assert f.about["negative"] == 1
 
 
 def determinant(a):
@@ -793,7 +820,7 @@ def test_bad_values():
 
 
 def test_statuses_are_words():
-    assert STATUSES[0] == "ok" and len(set(STATUSES.values())) == 7
+    assert STATUSES[0] == "ok" and len(set(STATUSES.values())) == 8
     assert list(STATUSES.values()) == [status.value for status in Factors]
 
 

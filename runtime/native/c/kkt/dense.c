@@ -17,10 +17,10 @@ static inline void consider(choice *best, double quality, int first, int second)
     if (quality > best->quality) *best = (choice){quality, first, second};
 }
 
-/* Whether the diagonal entry of column j is less than what counts as one. */
+/* Whether the diagonal entry of column j is little more than the rounding of what was subtracted. */
 static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
-    const double scale = f->scale[j];
-    return fabs(f->values[(ptrdiff_t)j * f->ld + j]) * scale * scale < tolerance.faint;
+    const double size = fabs(f->values[(ptrdiff_t)j * f->ld + j]) * f->scale[j];
+    return size < tolerance.faint * f->noise[j];
 }
 
 /* -- in plain C: two doubles, a register of SSE2 and of NEON ------------------------------------- */

@@ -149,19 +149,34 @@ static int eliminate_front(walk *w, const kkt_front *s, kkt_tolerance tolerance)
     return delayed(f) > MANY + 3 * (s->n_pivots + s->n_carried) ? KKT_DELAYED : KKT_OK;
 }
 
+/* Whether the variables of a chain, so far, already make more eigenvalues negative than all multipliers
+ * that they meet may: those that are eliminated and those that the front still has. If the whole matrix
+ * has the inertia of a minimum so has that of some variables with all their multipliers (its reduced
+ * Hessian is a block of the whole one), and rows that are left out add none. */
+static int too_many_negative(walk *w, const front *f, const kkt_matrix *a) {
+    const int first = a->n - a->n_multipliers;
+    int left = 0;
+    w->surplus += f->negative;
+    for (int r = 0; r < f->n_pivots; r++) w->surplus -= f->rows[r] >= first;
+    for (int r = f->n_pivots; r < f->n_rows; r++) left += f->rows[r] >= first;
+    return w->surplus > left;
+}
+
 /* One front of a chain. */
 static int do_front(walk *w, const work *job, ptrdiff_t number) {
     const kkt_plan *p = w->plan;
     const kkt_front *s = p->fronts + number;
     const kkt_chain *chain = p->chains + s->chain;
     front *f = &w->here;
-    if (number == chain->first) w->wide = 0;
+    if (number == chain->first) w->wide = 0, w->surplus = 0;
     int status = kkt_assemble(w, number);
     if (status != KKT_OK) return status;
     take_scales(f, job->factors->scale);
     if (w->wide) widen_border(p, s, f);
     status = eliminate_front(w, s, job->tolerance);
     if (status != KKT_OK) return status;
+    if (w->where == NULL && job->matrix->n_multipliers > 0 && too_many_negative(w, f, job->matrix))
+        return KKT_INERTIA;
     w->dense->schur(f);
     w->delayed += delayed(f);
     w->turned += chain->turned ? delayed(f) : 0;

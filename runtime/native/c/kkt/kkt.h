@@ -41,7 +41,8 @@ enum kkt_status {
     KKT_NOT_FINITE = 3,  /* the matrix contains NaN or Inf */
     KKT_UNSUPPORTED = 4, /* no narrow stages */
     KKT_INACCURATE = 5,  /* the backward error stays large */
-    KKT_DELAYED = 6      /* too many columns without a good pivot */
+    KKT_DELAYED = 6,     /* too many columns without a good pivot */
+    KKT_INERTIA = 7      /* more negative eigenvalues than multipliers: broken off */
 };
 
 /* -- structure ---------------------------------------------------------------------------------- */
@@ -128,12 +129,15 @@ void kkt_pattern_key(int n, ptrdiff_t n_entries, const int *row, const int *colu
 /* Finds stages from the pattern alone by breadth-first levels: fills stage (n). Returns a status. */
 int kkt_find_stages(int n, ptrdiff_t n_entries, const int *row, const int *column, int *stage);
 
-/* A matrix as IPOPT hands it over: entries counted from 1, either triangle, duplicates are summed. */
+/* A matrix as IPOPT hands it over: entries counted from 1, either triangle, duplicates are summed. The
+ * last n_multipliers unknowns, if that is not 0, are multipliers and are to have as many negative
+ * eigenvalues: a factorisation that meets more ends there. */
 typedef struct {
     int n;
     ptrdiff_t n_entries;
     const int *row, *column;
     const double *values;
+    int n_multipliers;
 } kkt_matrix;
 
 /* -- numbers ------------------------------------------------------------------------------------ */
@@ -184,8 +188,8 @@ void kkt_free_factors(kkt_factors *factors);
 typedef struct {
     double accept; /* taken at once */
     double least;  /* the best one is taken if it is at least so good, else delayed */
-    double faint;  /* one that is less, in the scaled matrix, makes it singular; 0: only a column
-                      that is rounding does */
+    double faint;  /* one that is less, beside what was subtracted from its column, makes the matrix
+                      singular; 0: only a column that is rounding does */
 } kkt_tolerance;
 
 /* The pattern must be that of the plan. As many threads are used as the plan has parts; what they find

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "session.h"
 #include "stretch.h"
@@ -33,12 +34,13 @@ typedef struct {
     kkt_report report;
     kkt_limits limits;
     int *stage; /* n of them, or NULL */
-    int n;      /* expected */
+    int n, n_multipliers; /* expected */
     kkt_matrix matrix; /* in IPOPT's arrays */
     kkt_factors *factors;
     double delayed; /* sum over factorisations */
     int compared;   /* whether the other direction was tried: to save time, ... */
     int rescued;    /* ... or as this one did not work */
+    int judged;     /* whether parts that are turned were found worth it, or not */
     int threads;
 } session;
 
@@ -76,12 +78,13 @@ void kkt_forget(void) { keep(NULL); }
 
 /* -- sessions ----------------------------------------------------------------------------------- */
 
-int kkt_open(int n, int n_stage, const int *stage, int threads, kkt_limits limits) {
+int kkt_open(int n, int n_stage, const int *stage, int n_multipliers, int threads, kkt_limits limits) {
     kkt_report ignored;
     kkt_close(&ignored);
     now = calloc(1, sizeof *now);
     if (now == NULL) return KKT_NO_MEMORY;
     now->n = n;
+    now->n_multipliers = n_multipliers;
     now->limits = limits;
     now->threads = threads;
     now->report.bad_row = now->report.bad_column = -1;
@@ -144,7 +147,8 @@ static int look_at(int n, int n_entries, const int *row, const int *column) {
     const int *stage = n == now->n ? now->stage : NULL;
     uint64_t key[2];
     kkt_pattern_key(n, n_entries, row, column, stage, key);
-    now->matrix = (kkt_matrix){.n = n, .n_entries = n_entries, .row = row, .column = column};
+    now->matrix = (kkt_matrix){.n = n, .n_entries = n_entries, .row = row, .column = column,
+                               .n_multipliers = n == now->n ? now->n_multipliers : 0};
     const int same = kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1];
     if (same && kept->way.threads == now->threads)
         return kept->max_rows > now->limits.max_rows ? KKT_UNSUPPORTED : use_plan(kept);
@@ -179,6 +183,8 @@ static int takes_less(const kkt_factors *other, const kkt_factors *mine, int so_
 static int try_way(kkt_way way, kkt_tolerance tolerance, int so_far) {
     const kkt_plan *p = kept;
     const int *stage = p->n == now->n ? now->stage : NULL;
+    kkt_matrix whole = now->matrix;
+    whole.n_multipliers = 0; /* factorised to its end, to be compared */
     kkt_plan *other;
     kkt_factors *factors = NULL;
     now->report.analyses++;
@@ -186,7 +192,7 @@ static int try_way(kkt_way way, kkt_tolerance tolerance, int so_far) {
                     now->limits.max_rows, &other))
         return so_far; /* it was only an attempt */
     int status = kkt_new_factors(other, &factors);
-    if (status == KKT_OK) status = kkt_factorise(factors, &now->matrix, tolerance);
+    if (status == KKT_OK) status = kkt_factorise(factors, &whole, tolerance);
     if (status == KKT_OK && takes_less(factors, now->factors, so_far)) {
         status = use_plan(other);
         kkt_free_factors(now->factors);
@@ -202,8 +208,9 @@ static int try_way(kkt_way way, kkt_tolerance tolerance, int so_far) {
  * another analysis costs. */
 static int turned_in_vain(const kkt_factors *f) {
     const kkt_plan *p = f->plan;
-    return now->report.factorisations == PATIENCE &&
-           (double)f->turned * p->n_parts > MUCH_DELAYED * p->n;
+    if (now->judged || now->report.factorisations < PATIENCE) return 0;
+    now->judged = 1;
+    return (double)f->turned * p->n_parts > MUCH_DELAYED * p->n;
 }
 
 static int factorise(kkt_tolerance tolerance) {
@@ -227,6 +234,12 @@ static int factorise(kkt_tolerance tolerance) {
     now->rescued |= rescue;
     way.reversed = !way.reversed;
     return try_way(way, tolerance, status);
+}
+
+static double clock_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* -- MA57 --------------------------------------------------------------------------------------- */
@@ -263,9 +276,11 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
     now->matrix.values = a;
     const int strict = cntl[0] > PIVOT_TOLERANCE;
     const kkt_tolerance tolerance = {strict ? 0.1 : KKT_QUALITY, strict ? 0.01 : KKT_QUALITY, FAINT};
+    const double begin = clock_now();
     const int status = factorise(tolerance);
     const kkt_factors *f = now->factors;
     kkt_report *r = &now->report;
+    r->seconds += clock_now() - begin;
     if (f == NULL) {
         info[0] = failed(status);
         return;
@@ -273,12 +288,12 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
     now->delayed += (double)f->delayed;
     if (f->max_rows > r->max_rows) r->max_rows = f->max_rows;
     if (f->bytes > r->bytes) r->bytes = f->bytes;
-    info[23] = (int)f->negative;
+    info[23] = status == KKT_INERTIA ? now->n_multipliers + 1 : (int)f->negative;
     info[24] = *n;
     if (status == KKT_SINGULAR) {
         info[0] = SINGULAR;
         info[24] = *n - 1;
-    } else if (status != KKT_OK) {
+    } else if (status != KKT_OK && status != KKT_INERTIA) {
         info[0] = failed(status);
     }
     if (status == KKT_NOT_FINITE) {
@@ -324,10 +339,12 @@ EXPORT void ma57cd(int *job, int *n, double *fact, int *lfact, int *ifact, int *
     }
     const int count = now->report.factorisations;
     const int check = count <= CHECKED_FIRST || count % CHECKED_EVERY == 0;
+    const double begin = clock_now();
     now->report.solves++;
     int status = check ? checked_solve(rhs) : kkt_solve(now->factors, 1, rhs, *lrhs);
     if (status == KKT_OK && *nrhs > 1)
         status = kkt_solve(now->factors, *nrhs - 1, rhs + *lrhs, *lrhs);
+    now->report.seconds += clock_now() - begin;
     if (status != KKT_OK) info[0] = failed(status); /* IPOPT stops at the next factorisation */
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     double delayed;     /* columns, mean over the factorisations */
     double backward_error; /* the largest of those that were checked */
     double bytes;       /* of the factors */
+    double seconds;     /* of wall-clock time in factorisations and solves */
 } kkt_report;
 
 /* When the solver gives up, so that another one can go on. */
@@ -25,8 +26,9 @@ typedef struct {
 
 /* Opens a session on this thread; closes one that is open. `stage` holds the stages of the first
  * n_stage unknowns of a system of n; it is ignored if the system turns out to have another size.
+ * n_multipliers : see kkt_matrix; 0 if the inertia of the systems does not matter.
  * threads : at most so many are used. */
-int kkt_open(int n, int n_stage, const int *stage, int threads, kkt_limits limits);
+int kkt_open(int n, int n_stage, const int *stage, int n_multipliers, int threads, kkt_limits limits);
 
 /* Hands over the factors of the session, with a share in their plan, to be freed by the caller; NULL if
  * there are none. The session can only be closed afterwards. */

@@ -39,6 +39,7 @@ typedef struct {
     int wide;           /* whether borders are widened, see widen_border */
     double check;       /* 0, or NaN after a value that is not finite */
     kkt_arena *arena;
+    ptrdiff_t surplus;  /* of a chain: negative eigenvalues without a multiplier so far */
     ptrdiff_t negative, delayed, turned, pairs; /* as in kkt_factors */
     double operations;
     int max_rows, status;
