@@ -198,8 +198,8 @@ class KktFactors:
         """Entries of variables `wanted` in the inverse, (k, k), zero for fixed ones; cached."""
         key = wanted.tobytes()
         if key not in self._inverses:
-            inverse = self.factors.inverse(wanted)
-            inverse[self.gone[wanted]] = inverse[:, self.gone[wanted]] = 0.0
+            inverse, free = np.zeros((len(wanted), len(wanted))), ~self.gone[wanted]
+            inverse[np.ix_(free, free)] = self.factors.inverse(wanted[free])
             self._inverses[key] = inverse
         return self._inverses[key].copy()
 
