@@ -27,6 +27,7 @@ from kinesym.runtime.native._kkt import (
     Factorisation,
     Workspace,
     close_session,
+    equilibrated,
     open_session,
 )
 from kinesym.runtime.native._kkt import __file__ as KKT_LIBRARY

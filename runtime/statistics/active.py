@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, tril
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import Workspace
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 
 #: Stiffness in the scaled matrix (no unit) from which a limit is active in the first set.
@@ -70,23 +69,23 @@ def active(kkt: Kkt, limits: Limits) -> Kkt:
     presses = np.append(kkt.stiffness > 0.0, kkt.softness > 0.0) & ~kkt.gone
     if not presses.any():
         return kkt
-    workspace = kkt.workspace
     if _are_far(kkt, limits, presses):  # then mostly none is active, and no scaling is needed
-        found, workspace = _with(kkt, np.zeros_like(presses), workspace), None
+        found = _with(kkt, np.zeros_like(presses))
         if _is_inside(found, limits):
             return found
     firm = presses & (_stiffness(kkt) * _sizes(kkt) ** 2 > _FIRM)
     now = _Set(firm, limits.force >= 0.0)
+    tried = set[bytes]()
     for _ in range(_ROUNDS):
-        found = _with(kkt, now.held, workspace)
-        workspace = None
-        if found.singular:
+        found = _with(kkt, now.held)
+        if found.singular or (key := np.concatenate(now).tobytes()) in tried:
             break
+        tried.add(key)
         after = _changed(found, limits, now, _PASSED * _sizes(kkt))
         if after is None:
             return found
         now = after
-    return _with(kkt, firm if kkt.singular else _by_share(kkt, limits, presses), None)
+    return _with(kkt, firm if kkt.singular else _by_share(kkt, limits, presses))
 
 
 def _are_far(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> bool:
@@ -112,14 +111,13 @@ def _sizes(kkt: Kkt) -> Array:
     return np.append(scale[:n], 1.0 / scale[n:])
 
 
-def _with(kkt: Kkt, held: NDArray[np.bool_], workspace: Workspace | None) -> Kkt:
+def _with(kkt: Kkt, held: NDArray[np.bool_]) -> Kkt:
     """KKT matrix with the limits `held`, (n + m,), active and all others absent."""
     n = len(kkt.stiffness)
     return replace(
         kkt,
         stiffness=np.where(held[:n] | np.isinf(kkt.stiffness), np.inf, 0.0),
         softness=np.where(held[n:] | (kkt.softness == 0.0), 0.0, np.inf),
-        workspace=workspace,
     )
 
 

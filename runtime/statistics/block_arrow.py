@@ -110,7 +110,7 @@ def reduced(
         of = BlockArrow([[slice(0, kkt.order)]], np.flatnonzero(~gone)[None])
     fixed = kkt.stiffness.copy()
     fixed[wanted] = np.inf
-    inner = replace(kkt, stiffness=fixed, fitted=False, workspace=None)
+    inner = replace(kkt, stiffness=fixed, fitted=False)
     if kkt.order * of.places.shape[1] > _NUMBERS or inner.singular:
         return None
     full = kkt.scaled.plain

@@ -92,7 +92,7 @@ def kkt_at(
     with np.errstate(divide="ignore"):
         softness = 1.0 / of_rows
     stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
-    return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace)
+    return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace or Workspace())
 
 
 def limits_at(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace
+from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace, equilibrated
 from kinesym.runtime.status import Factors
 
 #: Rows, columns and values of a sparse matrix.
@@ -57,7 +57,7 @@ class Kkt:
 
     fitted : whether it is the matrix of a fit, which counts as singular if its factors exist by
     rounding alone; that of an optimal motion with inputs at their bounds may come as near.
-    workspace : of the solve that led there, for the first factors.
+    workspace : that matrices with other bounds share, which all have one pattern.
     """
 
     hessian: Entries
@@ -67,7 +67,7 @@ class Kkt:
     stages: NDArray[np.int32] | None = None
     sizes: Array | None = None
     fitted: bool = False
-    workspace: Workspace | None = None
+    workspace: Workspace = field(default_factory=Workspace)
 
     @property
     def order(self) -> int:
@@ -149,7 +149,8 @@ class Kkt:
         for _ in range(2):
             x /= np.abs(x / scale).max()
             x = factors.solve((x / scale**2)[:, None])[:, 0]
-        return self.scaled.is_null(x / scale, _ROUNDING)
+        left = np.abs(scale * factors.product(x)).max()
+        return bool(left <= _ROUNDING * np.abs(x / scale).max())
 
     @cached_property
     def scaled(self) -> Scaled:
@@ -168,7 +169,7 @@ class Kkt:
         )
         values[len(values) - len(self.softness) :] -= added
         try:
-            return _factors((rows, columns, values), self._every_stage, self.order)
+            return _factors((rows, columns, values), self._every_stage, self.order, self.workspace)
         except RuntimeError as error:
             raise ValueError("the curvature at the solution is singular") from error
 
@@ -231,9 +232,7 @@ class _InTime:
     triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, or have too few
     good pivots, `RuntimeError` if the matrix is singular."""
 
-    def __init__(
-        self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace | None
-    ) -> None:
+    def __init__(self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace) -> None:
         (rows, columns, self._values), self._n = lower, len(stages)
         self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
         ended = self._factors.factorise(self._values)
@@ -289,6 +288,10 @@ class _InTime:
             self._factors.factorise(self._values)
         return self._factors
 
+    def product(self, x: Array) -> Array:
+        """The matrix times x (n,)."""
+        return -self._left(x, np.zeros(self._n))
+
     def _left(self, x: Array, b: Array) -> Array:
         return self._factors.residual(self._values, x, b)[0]
 
@@ -299,7 +302,11 @@ class _General:
     def __init__(self, lower: Entries, n: int) -> None:
         rows, columns, values = lower
         half = coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
-        self._n, self._factors = n, splu((half + tril(half, -1).T).tocsc())
+        self._n, self._whole = n, (half + tril(half, -1).T).tocsc()
+        self._factors = splu(self._whole)
+
+    def product(self, x: Array) -> Array:
+        return np.asarray(self._whole @ x)
 
     def solve(self, b: Array) -> Array:
         return np.asarray(self._factors.solve(b))
@@ -342,7 +349,7 @@ def _units(n: int, wanted: NDArray[np.intp]) -> Array:
 
 
 def _factors(
-    lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace | None = None
+    lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace
 ) -> _InTime | _General:
     """Factors by stages if possible, else by SuperLU. Raises `RuntimeError` if the matrix is
     singular."""
@@ -369,14 +376,17 @@ class Scaled:
 
     @cached_property
     def scale(self) -> Array:
-        """Diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034), started from the
-        sizes of the variables, not from their units, on which the result would depend."""
-        full, scale = self.plain, self.sizes.copy()
-        sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
-        for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
-            most = np.maximum.reduceat(sizes * scale[columns], begins) * scale
-            scale /= np.sqrt(np.where(most > 0.0, most, 1.0))
-        return scale
+        """Diagonal of D, by sweeps started from the sizes of the variables, not from their units,
+        on which the result would depend."""
+        rows, columns, values = self.kkt.lower()
+        n, begin = len(self.kkt.stiffness), len(self.kkt.hessian[2])
+        on = rows == columns  # that of H is stored beside that of S
+        diagonal = np.bincount(rows[on], values[on], self.kkt.order)
+        values[on] = 0.0
+        values[begin : begin + n], values[len(values) - len(diagonal) + n :] = np.split(
+            diagonal, [n]
+        )
+        return equilibrated(rows, columns, values, self.sizes, _SWEEPS)
 
     @cached_property
     def sizes(self) -> Array:

@@ -231,7 +231,7 @@ class Curvature:
         """Curvature with some of the parameters fixed, (r,)."""
         stiffness = self.kkt.stiffness.copy()
         stiffness[self._places[fixed]] = np.inf
-        return replace(self, kkt=replace(self.kkt, stiffness=stiffness, workspace=None))
+        return replace(self, kkt=replace(self.kkt, stiffness=stiffness))
 
     def confidence(self) -> Confidence:
         """Confidence of the parameters; raises `ValueError` if the curvature is not

@@ -14,6 +14,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.internal.fitting.curvature import Curvature
 from kinesym.internal.fitting.finer_scheme import finer
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.grid import Ended, Freed, GridDefects, freed_inputs, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.grid_error import GridError
@@ -182,7 +183,7 @@ def _freer(
         stiffness=np.append(kkt.stiffness, np.zeros(w)),
         stages=np.append(kkt.stages, more.stages),
         sizes=np.append(kkt.sizes, np.zeros(w)),
-        workspace=None,
+        workspace=Workspace(),
     )
     side, spread = -np.append(found.gradient, more.gradient)[:, None], np.full(len(names), np.nan)
     shift = np.full(n, np.nan)

@@ -190,3 +190,21 @@ double kkt_backward_error(const kkt_matrix *a, const double *x, const double *b,
     const double scale = matrix * largest(n, x) + largest(n, b);
     return scale > 0.0 ? largest(n, r) / scale : largest(n, r);
 }
+
+int kkt_equilibrate(const kkt_matrix *a, int sweeps, double *scale) {
+    double *most = malloc((size_t)a->n * sizeof *most);
+    if (most == NULL) return KKT_NO_MEMORY;
+    for (int sweep = 0; sweep < sweeps; sweep++) {
+        memset(most, 0, (size_t)a->n * sizeof *most);
+        for (ptrdiff_t e = 0; e < a->n_entries; e++) {
+            const int i = a->row[e] - 1, j = a->column[e] - 1;
+            const double size = fabs(a->values[e]) * scale[i] * scale[j];
+            if (size > most[i]) most[i] = size;
+            if (size > most[j]) most[j] = size;
+        }
+        for (int k = 0; k < a->n; k++)
+            if (most[k] > 0.0) scale[k] /= sqrt(most[k]);
+    }
+    free(most);
+    return KKT_OK;
+}
