@@ -28,6 +28,7 @@ from kinesym.runtime.native._kkt import (
     Workspace,
     close_session,
     equilibrated,
+    forms,
     open_session,
 )
 from kinesym.runtime.native._kkt import __file__ as KKT_LIBRARY

@@ -81,6 +81,8 @@ cdef extern from "kkt/kkt.h" nogil:
     double kkt_log_determinant(const kkt_factors *)
     int kkt_inverse_entries(const kkt_factors *, ptrdiff_t, const int *, const int *, double *)
     double kkt_backward_error(const kkt_matrix *, const double *, const double *, double *)
+    void kkt_subtract(const kkt_matrix *, int, const double *, double *)
+    void kkt_forms(const kkt_matrix *, int, const double *, double *, double *)
     int kkt_equilibrate(const kkt_matrix *, int, double *)
 
 
@@ -226,6 +228,24 @@ def find_stages(int n, rows, columns):
     if status != KKT_OK:
         raise MemoryError
     return stages
+
+
+def forms(rows, columns, values, x):
+    """The forms x' A x of the columns of x (n, k) and the sizes of their terms, (k,) each, for a
+    symmetric A from the entries of one triangle; duplicates count as terms of their own."""
+    i, j = _places(len(x), rows, columns)
+    a, vectors = (np.ascontiguousarray(each, dtype=np.float64) for each in (values, x))
+    made = np.zeros((2, vectors.shape[1]))
+    cdef kkt_matrix matrix
+    matrix.n, matrix.n_entries = len(x), len(i)
+    matrix.row, matrix.column = ints(i, i.shape, "rows"), ints(j, i.shape, "columns")
+    matrix.values = doubles(a, i.shape, "values")
+    cdef int count = vectors.shape[1]
+    cdef double *value = doubles(made, made.shape, "made")
+    cdef const double *vector = doubles(vectors, vectors.shape, "x")
+    with nogil:
+        kkt_forms(&matrix, count, vector, value, value + count)
+    return made[0], made[1]
 
 
 def equilibrated(rows, columns, values, scale, int sweeps):
@@ -407,6 +427,20 @@ cdef class Factorisation:
         error = kkt_backward_error(&matrix, doubles(y, shape, "x"), doubles(c, shape, "b"),
                                    doubles(left, shape, "residual"))
         return left, error
+
+    def residuals(self, values, x, b):
+        """b - A x of all columns, (n, k)."""
+        a, y = (np.ascontiguousarray(each, dtype=np.float64) for each in (values, x))
+        left = np.array(b, dtype=np.float64, order="C")
+        cdef kkt_matrix matrix = self._matrix(a)
+        if y.ndim != 2 or y.shape != left.shape or len(y) != self._plan.n:
+            raise ValueError(f"columns must have {self._plan.n} values")
+        cdef int count = y.shape[1]
+        cdef const double *given = doubles(y, y.shape, "x")
+        cdef double *made = doubles(left, left.shape, "residuals")
+        with nogil:
+            kkt_subtract(&matrix, count, given, made)
+        return left
 
     @property
     def seconds(self):

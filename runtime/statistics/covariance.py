@@ -175,11 +175,8 @@ def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:
     free = mine[spread > 0.0]
     side[free] = np.random.default_rng(0).standard_normal(len(free)) / np.sqrt(spread[spread > 0.0])
     x = kkt.factorised().factors.solve(side[:, None])[:, 0]
-    rows, columns, values = kkt.lower()
-    terms = values * x[rows]  # of x' K x, those off the diagonal twice
-    terms *= x[columns]
-    terms *= 1.0 + (rows != columns)
-    made, doubt, whole = terms.sum(), np.abs(terms).sum(), float(side @ x)
+    (made,), (doubt,) = kkt.forms(x[:, None])
+    whole = float(side @ x)
     curved = clear_signs(np.array([made]), np.array([doubt]), np.zeros(1))[0] > 0.0
     return not len(free) or bool(curved and abs(made - whole) <= _CONFIRMED * whole)
 

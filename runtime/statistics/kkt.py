@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace, equilibrated
+from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace, equilibrated, forms
 from kinesym.runtime.status import Factors
 
 #: Rows, columns and values of a sparse matrix.
@@ -57,7 +57,8 @@ class Kkt:
 
     fitted : whether it is the matrix of a fit, which counts as singular if its factors exist by
     rounding alone; that of an optimal motion with inputs at their bounds may come as near.
-    workspace : that matrices with other bounds share, which all have one pattern.
+    workspace : that matrices with other bounds share, which all have one pattern. like : one with
+    other bounds, in whose sizes of unknowns null directions are measured; None for its own.
     """
 
     hessian: Entries
@@ -68,6 +69,7 @@ class Kkt:
     sizes: Array | None = None
     fitted: bool = False
     workspace: Workspace = field(default_factory=Workspace)
+    like: Kkt | None = None
 
     @property
     def order(self) -> int:
@@ -100,6 +102,20 @@ class Kkt:
             [j, every[:n], column, every[n:]], dtype=np.int32, casting="same_kind"
         )
         return rows, columns, np.concatenate([h, diagonal[:n], a, diagonal[n:]])
+
+    def once(self) -> Entries:
+        """Entries of `lower` with those of the diagonal of H added to that of S."""
+        rows, columns, values = self.lower()
+        count, n = len(self.hessian[2]), len(self.stiffness)
+        on = np.flatnonzero(rows[:count] == columns[:count])
+        values[count : count + n] += np.bincount(rows[on], values[on], n)
+        values[on] = 0.0
+        return rows, columns, values
+
+    def forms(self, x: Array) -> tuple[Array, Array]:
+        """Quadratic forms x' K x of the columns of x (n + m, k), and |x|' |K| |x|, the sizes of
+        their terms, (k,) each."""
+        return forms(*self.once(), x)
 
     def column(self, place: int) -> Array:
         """Column (n + m,) of the matrix without the stiffness of bounds."""
@@ -140,12 +156,13 @@ class Kkt:
     def _null_by(self, factors: _InTime | _General) -> bool:
         """Whether these factors exist by rounding alone: their solution for a random side is a null
         direction of the matrix."""
-        size, side = self.scaled.sizes, np.random.default_rng(0).standard_normal(self.order)
+        scaled = (self.like or self).scaled
+        size, side = scaled.sizes, np.random.default_rng(0).standard_normal(self.order)
         side[self.gone] = 0.0
         x = factors.solve((side / size)[:, None])[:, 0]
         if np.linalg.norm(x / size) <= _GROWTH * np.linalg.norm(side):
             return False
-        scale = self.scaled.scale
+        scale = scaled.scale
         for _ in range(2):
             x /= np.abs(x / scale).max()
             x = factors.solve((x / scale**2)[:, None])[:, 0]
@@ -250,8 +267,7 @@ class _InTime:
         left = self._left(x[:, 0], b[:, 0])
         if np.abs(left).max() <= _REFINED * np.abs(b[:, 0]).max():
             return x
-        sides = zip(x.T, b.T, strict=True)
-        return x + self._factors.solve(np.column_stack([self._left(*side) for side in sides]))
+        return x + self._factors.solve(self._factors.residuals(self._values, x, b))
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         """Entries of the inverse for unknowns, (k, k); refined if the first one needs it."""
@@ -378,15 +394,7 @@ class Scaled:
     def scale(self) -> Array:
         """Diagonal of D, by sweeps started from the sizes of the variables, not from their units,
         on which the result would depend."""
-        rows, columns, values = self.kkt.lower()
-        n, begin = len(self.kkt.stiffness), len(self.kkt.hessian[2])
-        on = rows == columns  # that of H is stored beside that of S
-        diagonal = np.bincount(rows[on], values[on], self.kkt.order)
-        values[on] = 0.0
-        values[begin : begin + n], values[len(values) - len(diagonal) + n :] = np.split(
-            diagonal, [n]
-        )
-        return equilibrated(rows, columns, values, self.sizes, _SWEEPS)
+        return equilibrated(*self.kkt.once(), self.sizes, _SWEEPS)
 
     @cached_property
     def sizes(self) -> Array:
@@ -417,10 +425,6 @@ class Scaled:
         """D K D x, (n,) or (n, k)."""
         d = self.scale if x.ndim == 1 else self.scale[:, None]
         return np.asarray(d * (self.plain @ (d * x)))
-
-    def absolute(self, x: Array) -> Array:
-        """Quadratic form |x|' |K| |x| of each column of x (n, k), (k,)."""
-        return np.asarray((np.abs(x) * (abs(self.plain) @ np.abs(x))).sum(axis=0))
 
     def solve(self, b: Array, added: float) -> tuple[Array, Array]:
         """Solutions x of D K D x = b for sides b (n, k), refined while that helps, and the

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.statistics.kkt import ADDED, Kkt, KktFactors, Scaled
+from kinesym.runtime.statistics.kkt import ADDED, Kkt, KktFactors
 
 #: Residual of a linear system up to which it counts as solved, as a share of its sides.
 _LEFT = 1e-8
@@ -106,23 +106,22 @@ def _columns(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, added: float) -> t
     unit[own] = 1.0
     if not kkt.singular:
         columns = kkt.factorised().factors.solve(unit)
-        return columns, _signs(scaled, columns, own, blur)
+        return columns, _signs(kkt, columns, own, blur)
     d = scaled.scale[:, None]
     columns, left = scaled.solve(d * unit, added)
     missing = np.abs((columns * left).sum(axis=0)) > _MISSING * np.abs(columns[own])
     columns = d * columns
-    signs = _signs(scaled, columns, own, blur)
+    signs = _signs(kkt, columns, own, blur)
     signs[missing & (signs != 0.0)] = np.nan
     return columns, signs
 
 
-def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) -> Array:
+def _signs(kkt: Kkt, columns: Array, own: tuple[Any, Any], blur: Array) -> Array:
     """Signs of the curvature along columns (n, k) of an inverse, 0 if not clear; own : places of
     the diagonal entries in them."""
     with np.errstate(divide="ignore", invalid="ignore"):
         d = columns / columns[own]
-        curvature = np.sum(d * (scaled.plain @ d), axis=0)
-        return clear_signs(curvature, scaled.absolute(d), blur @ d[: len(blur)] ** 2)
+        return clear_signs(*kkt.forms(d), blur @ d[: len(blur)] ** 2)
 
 
 def clear_signs(curvature: Array, sizes: Array, blur: Array) -> Array:

@@ -7,9 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-import sympy as sp
 from numpy.typing import NDArray
-from sympy.core.function import AppliedUndef
 
 from kinesym.internal.fitting.curvature import Curvature
 from kinesym.internal.fitting.finer_scheme import finer
@@ -20,8 +18,7 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import solver
-from kinesym.symbolic.expression import atoms_of
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import t
 from kinesym.symbolic.problem import Problem
 
 #: Up to this share of the range of a state a step of Newton's method is taken as it is.
@@ -51,11 +48,8 @@ def grid_error(here: Curvature) -> GridError:
     shift, deviations = np.full(nlp.n_variables, np.nan), dict[str, float]()
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
     found, freer = GridDefects(unknown, gains=[ends[0] for ends in unknown]), dict[str, float]()
-    behind = atoms_of(*problem.model.through(problem.path))
-    tied = bool(problem.contacts)  # forces of contacts follow all others, as points stay closed
-    limited = [name_of(u) for u in problem.unknown_inputs if tied or u in behind]
     try:
-        ended = Ended(z, solution.multipliers, whole.variable_bounds, limited)
+        ended = Ended(z, solution.multipliers, whole.variable_bounds, problem.limited_inputs)
         found = grid_defects(nlp, functions, numbers, trials, ended)
         if problem.aimless:
             here = replace(here, kkt=replace(here.kkt, hessian=_metric(nlp, z)))
@@ -98,15 +92,10 @@ def grid_error(here: Curvature) -> GridError:
         values=values,
         ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
         fitted=bool(problem.objective.least_squares),
-        timed=_asks_for_time(problem.objective.terminal),
+        timed=problem.asks_for_time,
         note=note,
         units=problem.model.units,
     )
-
-
-def _asks_for_time(terminal: sp.Expr) -> bool:
-    """Whether a terminal cost has the time itself, not only functions of it."""
-    return bool(terminal.xreplace({f: sp.Dummy() for f in terminal.atoms(AppliedUndef)}).has(t))
 
 
 def _durations(problem: Problem, shifts: Array, gains: Sequence[Array]) -> list[float]:
