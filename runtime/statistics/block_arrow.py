@@ -84,9 +84,10 @@ class Reduced:
         """Signs of the curvature along each parameter, (r,), as of `Spreads`, if those of `fixed`
         are fixed, too."""
         free = np.flatnonzero(~(self.gone | fixed))
-        scale = 1.0 / np.sqrt(np.diag(self.terms)[free])
+        sizes = np.diag(self.terms)[free]
+        scale = 1.0 / np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
         modes, vectors = np.linalg.eigh(self.curvature[np.ix_(free, free)] * np.outer(scale, scale))
-        least = np.finfo(float).eps * np.abs(modes).max(initial=0.0)
+        least = np.finfo(float).eps * np.abs(modes).max(initial=0.0) or 1.0
         vectors *= scale[:, None]
         inverse = vectors / np.where(np.abs(modes) > least, modes, least) @ vectors.T
         change, signs = np.zeros((len(fixed), len(free))), np.ones(len(fixed))
