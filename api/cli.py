@@ -18,6 +18,7 @@ from typing import Any
 # What only one command needs is imported there: an example should not wait for it.
 from kinesym import examples
 from kinesym.base.extras import NotInstalled, required
+from kinesym.base.lazy import docstring_of, homes_of
 from kinesym.examples import gallery, studies
 from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
 
@@ -173,19 +174,15 @@ def _examples() -> dict[str, str]:
 def _list(options: argparse.Namespace) -> int:
     from kinesym import models
 
-    found = _examples()
-    width = max(map(len, (*models.__all__, *found)))
+    found, homes = _examples(), homes_of(str(models.__file__))
+    width = max(map(len, (*homes, *found)))
     print("models (kinesym.models)")
-    for name in models.__all__:
-        print(f"  {name:<{width}} {_first_line(getattr(models, name).__doc__)}")
+    for name, home in sorted(homes.items()):
+        print(f"  {name:<{width}} {docstring_of(home, name).splitlines()[0]}")
     print("examples (kinesym run NAME)")
     for name, path in found.items():
-        print(f"  {name:<{width}} {_first_line(importlib.import_module(path).__doc__)}")
+        print(f"  {name:<{width}} {docstring_of(path).splitlines()[0]}")
     return 0
-
-
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().split("\n")[0]
 
 
 def _refused(words: str, status: int = 2) -> int:

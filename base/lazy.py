@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +18,8 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
     it has: they are read here, and carried out one by one. Loading an unknown name raises
     `AttributeError` with all that are known.
     """
-    text = Path(file).read_text(encoding="utf-8")
-    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    homes = {alias.asname: str(node.module) for node in imports for alias in node.names}
-    names = sorted(name for name in homes if name)
+    homes = homes_of(file)
+    names = sorted(homes)
 
     def load(name: str) -> Any:
         if name not in names:
@@ -33,3 +32,24 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
         return value
 
     return load, names
+
+
+def homes_of(file: str) -> dict[str, str]:
+    """Modules from which a package has its names, see `lazy_names`."""
+    imports = [node for node in ast.walk(_parsed(file)) if isinstance(node, ast.ImportFrom)]
+    homes = {alias.asname: str(node.module) for node in imports for alias in node.names}
+    return {name: home for name, home in homes.items() if name}
+
+
+def docstring_of(module: str, name: str = "") -> str:
+    """Docstring of a module, or of what it defines under a name, without importing it."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    whole = _parsed(spec.origin)
+    parts = [part for part in whole.body if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+    found = next(part for part in parts if part.name == name) if name else whole
+    return ast.get_docstring(found) or ""
+
+
+def _parsed(file: str) -> ast.Module:
+    return ast.parse(Path(file).read_text(encoding="utf-8"))

@@ -303,7 +303,20 @@ class Problem:
         """Parameters of the model that are not unknown."""
         return tuple(p for p in self.model.parameters if p not in self.unknown_parameters)
 
-    @property
+    @cached_property
+    def limited_inputs(self) -> list[str]:
+        """Names of the unknown inputs in path conditions, which alone cannot gain anything: of all,
+        if there are contacts, whose forces follow all others, as points stay closed."""
+        behind = atoms_of(*self.model.through(self.path))
+        return [name_of(u) for u in self.unknown_inputs if self.contacts or u in behind]
+
+    @cached_property
+    def asks_for_time(self) -> bool:
+        """Whether the terminal cost has the time itself, not only functions of it."""
+        terminal = self.objective.terminal
+        return bool(terminal.xreplace({f: sp.Dummy() for f in terminal.atoms(AppliedUndef)}).has(t))
+
+    @cached_property
     def aimless(self) -> bool:
         """Whether there is no objective: any motion that meets the conditions will do."""
         terms = (self.objective.integrand, self.objective.terminal)

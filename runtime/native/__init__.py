@@ -27,6 +27,8 @@ from kinesym.runtime.native._kkt import (
     Factorisation,
     Workspace,
     close_session,
+    equilibrated,
+    forms,
     open_session,
 )
 from kinesym.runtime.native._kkt import __file__ as KKT_LIBRARY

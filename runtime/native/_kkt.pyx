@@ -83,6 +83,9 @@ cdef extern from "kkt/kkt.h" nogil:
     double kkt_log_determinant(const kkt_factors *)
     int kkt_inverse_entries(const kkt_factors *, ptrdiff_t, const int *, const int *, double *)
     double kkt_backward_error(const kkt_matrix *, const double *, const double *, double *)
+    void kkt_subtract(const kkt_matrix *, int, const double *, double *)
+    void kkt_forms(const kkt_matrix *, int, const double *, double *, double *)
+    int kkt_equilibrate(const kkt_matrix *, int, double *)
 
 
 cdef extern from "kkt/session.h" nogil:
@@ -149,28 +152,41 @@ def open_session(int n, stages, int multipliers=0, int threads=1, int max_rows=M
         raise MemoryError
 
 
-cdef class Workspace:
-    """The analysis of a pattern and memory for its factors, which one `Factorisation` can take."""
+cdef class _Analysis:
+    """The analysis of a pattern, which all factorisations of it share."""
 
-    cdef kkt_plan *_plan
-    cdef kkt_factors *_factors
+    cdef kkt_plan *plan
 
     def __dealloc__(self):
-        self.clear()
+        kkt_free_plan(self.plan)
 
-    cdef void clear(self) noexcept:
+
+cdef class Workspace:
+    """The analysis of a pattern, which every `Factorisation` of it shares and the first one fills in,
+    and memory for factors that one of them can take."""
+
+    cdef _Analysis _analysis
+    cdef kkt_factors *_factors
+
+    def __cinit__(self):
+        self._analysis = _Analysis()
+
+    def __dealloc__(self):
         kkt_free_factors(self._factors)
-        kkt_free_plan(self._plan)
-        self._plan, self._factors = NULL, NULL
+
+    cdef void fill(self, _Analysis analysis) noexcept:
+        kkt_free_factors(self._factors)
+        self._analysis, self._factors = analysis, NULL
 
     cdef bint fits(self, int n, ptrdiff_t count, const int *rows, const int *columns,
                    const int *stages):
         """Whether an analysis exists and fits this pattern."""
         cdef uint64_t key[2]
-        if self._plan == NULL or self._plan.n != n or self._plan.n_entries != count:
+        cdef kkt_plan *plan = self._analysis.plan
+        if plan == NULL or plan.n != n or plan.n_entries != count:
             return False
         kkt_pattern_key(n, count, rows, columns, stages, key)
-        return key[0] == self._plan.key[0] and key[1] == self._plan.key[1]
+        return key[0] == plan.key[0] and key[1] == plan.key[1]
 
 
 def close_session():
@@ -178,7 +194,7 @@ def close_session():
     `workspace` of the last factors or None."""
     cdef kkt_report r
     cdef Workspace left = Workspace()
-    left._factors = kkt_take_factors(&left._plan)
+    left._factors = kkt_take_factors(&left._analysis.plan)
     kkt_close(&r)
     report = dict(r)
     report["status"] = STATUSES[r.status]
@@ -218,6 +234,39 @@ def find_stages(int n, rows, columns):
     return stages
 
 
+def forms(rows, columns, values, x):
+    """The forms x' A x of the columns of x (n, k) and the sizes of their terms, (k,) each, for a
+    symmetric A from the entries of one triangle; duplicates count as terms of their own."""
+    i, j = _places(len(x), rows, columns)
+    a, vectors = (np.ascontiguousarray(each, dtype=np.float64) for each in (values, x))
+    made = np.zeros((2, vectors.shape[1]))
+    cdef kkt_matrix matrix
+    matrix.n, matrix.n_entries = len(x), len(i)
+    matrix.row, matrix.column = ints(i, i.shape, "rows"), ints(j, i.shape, "columns")
+    matrix.values = doubles(a, i.shape, "values")
+    cdef int count = vectors.shape[1]
+    cdef double *value = doubles(made, made.shape, "made")
+    cdef const double *vector = doubles(vectors, vectors.shape, "x")
+    with nogil:
+        kkt_forms(&matrix, count, vector, value, value + count)
+    return made[0], made[1]
+
+
+def equilibrated(rows, columns, values, scale, int sweeps):
+    """Diagonal (n,) of D with which the largest entry of each row of D A D comes near 1, by sweeps
+    from `scale` over the entries of a symmetric A, each place of one triangle once."""
+    made = np.array(scale, dtype=np.float64)
+    i, j = _places(len(made), rows, columns)
+    a = np.ascontiguousarray(values, dtype=np.float64)
+    cdef kkt_matrix matrix
+    matrix.n, matrix.n_entries = len(made), len(i)
+    matrix.row, matrix.column = ints(i, i.shape, "rows"), ints(j, i.shape, "columns")
+    matrix.values = doubles(a, i.shape, "values")
+    if kkt_equilibrate(&matrix, sweeps, doubles(made, made.shape, "scale")) != KKT_OK:
+        raise MemoryError
+    return made
+
+
 cdef class Factorisation:
     """L D L' of a symmetric matrix with stages.
 
@@ -229,12 +278,14 @@ cdef class Factorisation:
     reverse : eliminate from the first stage to the last instead of backwards.
     max_rows : of a front. threads : that work at most, where they save time; rounding depends on how
         many. parts : so many, whether or not that saves time. one_way : no part is eliminated
-        against the direction of the others. workspace : taken over if it is of this pattern, in the same order: then
-        nothing is analysed, and direction and threads are as they were; else freed.
+        against the direction of the others. workspace : used if it is of this pattern, in the same
+        order: then nothing is analysed, and direction and threads are as they were; else it gets
+        the analysis of this one.
 
     Raises `ValueError` if the pattern has no narrow stages.
     """
 
+    cdef _Analysis _analysis
     cdef kkt_plan *_plan
     cdef kkt_factors *_factors
     cdef const int *_row
@@ -255,16 +306,20 @@ cdef class Factorisation:
                 raise ValueError(f"stages must be {n} numbers >= {KKT_UNKNOWN}")
             hint = ints(given, (n,), "stages")
         if workspace is not None and workspace.fits(n, len(i), self._row, self._column, hint):
-            self._plan, self._factors = workspace._plan, workspace._factors
-            workspace._plan, workspace._factors = NULL, NULL
-            self._factors.ready = 0  # until there are factors of these values
+            self._analysis, self._plan = workspace._analysis, workspace._analysis.plan
+            self._factors, workspace._factors = workspace._factors, NULL
+            if self._factors != NULL:
+                self._factors.ready = 0  # until there are factors of these values
+            elif kkt_new_factors(self._plan, &self._factors) != KKT_OK:
+                raise MemoryError
             return
-        if workspace is not None:
-            workspace.clear()
-        self._analysed = True
+        self._analysed, self._analysis = True, _Analysis()
         way.reversed, way.threads, way.one_way, way.parts = reverse, threads, one_way, parts
         status = kkt_analyse(n, len(i), self._row, self._column, hint, way, min(max_rows, 65535),
                              &self._plan)
+        self._analysis.plan = self._plan
+        if status == KKT_OK and workspace is not None:
+            workspace.fill(self._analysis)
         if status == KKT_OK:
             status = kkt_new_factors(self._plan, &self._factors)
         if status == KKT_UNSUPPORTED:
@@ -274,7 +329,6 @@ cdef class Factorisation:
 
     def __dealloc__(self):
         kkt_free_factors(self._factors)
-        kkt_free_plan(self._plan)
 
     def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY,
                   double faint=0.0, int multipliers=0):
@@ -380,6 +434,20 @@ cdef class Factorisation:
         error = kkt_backward_error(&matrix, doubles(y, shape, "x"), doubles(c, shape, "b"),
                                    doubles(left, shape, "residual"))
         return left, error
+
+    def residuals(self, values, x, b):
+        """b - A x of all columns, (n, k)."""
+        a, y = (np.ascontiguousarray(each, dtype=np.float64) for each in (values, x))
+        left = np.array(b, dtype=np.float64, order="C")
+        cdef kkt_matrix matrix = self._matrix(a)
+        if y.ndim != 2 or y.shape != left.shape or len(y) != self._plan.n:
+            raise ValueError(f"columns must have {self._plan.n} values")
+        cdef int count = y.shape[1]
+        cdef const double *given = doubles(y, y.shape, "x")
+        cdef double *made = doubles(left, left.shape, "residuals")
+        with nogil:
+            kkt_subtract(&matrix, count, given, made)
+        return left
 
     @property
     def seconds(self):

@@ -8,10 +8,10 @@ import os
 import secrets
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -91,27 +91,57 @@ def write_columns(path: str | Path, columns: Mapping[str, Array]) -> None:
         np.savetxt(file, table, fmt="%.17g", delimiter=",")
 
 
-def save_result(data: xr.DataTree, path: str | Path) -> None:
-    """Write a netCDF file with a seal; raises as `replacing`. It is made in memory, as HDF5 may
-    take the process with it where a disk is full."""
-    content = _in_memory(data)
+class Group(NamedTuple):
+    """Group of a netCDF file: variables by name, as dimensions, values and attributes; and
+    attributes."""
+
+    variables: Mapping[str, tuple[Sequence[str], Any, Mapping[str, str]]]
+    attributes: Mapping[str, Any]
+
+
+def save_result(groups: Mapping[str, Group], path: str | Path) -> None:
+    """Write groups by their paths as a netCDF file with a seal; raises as `replacing`. It is made
+    in memory, as HDF5 may take the process with it where a disk is full."""
+    content = _in_memory(groups)
     with replacing(path) as beside, beside.open("wb") as file:
         file.write(content)
         file.write(SEAL + b"%08x\n" % zlib.crc32(content))
 
 
-def _in_memory(data: xr.DataTree) -> bytes:
-    """Bytes of a netCDF file, as of `data.to_netcdf()`, which xarray for Python 3.10 does
-    not have."""
+def _in_memory(groups: Mapping[str, Group]) -> bytes:
+    """Bytes of a netCDF file, as xarray would write them, which is slower to import."""
     import h5netcdf  # here: slow to import
-    from xarray.backends import H5NetCDFStore
 
     memory = io.BytesIO()
     with h5netcdf.File(memory, "w") as file:
-        for node in data.subtree:
-            group = file if node.path == "/" else file.create_group(node.path)
-            node.to_dataset(inherit=False).dump_to_store(H5NetCDFStore(group))
+        for path, (variables, attributes) in groups.items():
+            group = file if path == "/" else file.create_group(path)
+            group.attrs.update(attributes)
+            for name, variable in variables.items():
+                _write_variable(group, name, *variable)
     return memory.getvalue()
+
+
+def _write_variable(
+    group: Any, name: str, dimensions: Sequence[str], given: Any, attributes: Mapping[str, str]
+) -> None:
+    """Write a variable by the conventions of xarray: texts of any length, numbers for booleans,
+    NaN for what is missing."""
+    import h5py
+
+    values, more = np.asarray(given), dict[str, Any]()
+    kind, dtype = values.dtype.kind, values.dtype
+    if kind == "b":
+        dtype, more["dtype"] = np.dtype(np.int8), "bool"
+    elif kind in "UO":
+        dtype = h5py.string_dtype()
+    for dimension, length in zip(dimensions, values.shape, strict=True):
+        if dimension not in group.dimensions:
+            group.dimensions[dimension] = length
+    missing = np.nan if kind == "f" else None
+    made = group.create_variable(name, tuple(dimensions), dtype, fillvalue=missing)
+    made.attrs.update({**attributes, **more})
+    made[...] = values.astype(object if kind == "U" else dtype, copy=False)
 
 
 @contextmanager

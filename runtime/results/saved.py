@@ -23,7 +23,7 @@ import numpy as np
 
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.results.event_log import EventLog, EventTable
-from kinesym.runtime.results.files import WRITER, save_result, saved_result
+from kinesym.runtime.results.files import WRITER, Group, save_result, saved_result
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,15 +76,8 @@ class Saved(Displayed):
         the name in it; other fields as attributes, mappings and lists as JSON."""
         import xarray as xr  # here: slow to import
 
-        columns, attributes = _apart(self)
-        dimensions = {dimension for column in columns for dimension in column.dimensions}
-        variables: dict[str, Any] = {}
-        for field, name, over, values in columns:
-            title = f"{_PREFIXES.get(field, '')}{name}".replace("/", "_") if name else field
-            while title in variables or (name and title in dimensions):
-                title += "_"  # a state may have any name
-            variables[title] = (over, values, {"kind": field, "name": name})
-        return xr.Dataset(variables, attrs={WRITER: type(self).__name__, **attributes})
+        variables, attributes = _group(self)
+        return xr.Dataset(variables, attrs=attributes)
 
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file; an older one stays until this one is whole.
@@ -92,9 +85,7 @@ class Saved(Displayed):
         Raises `ValueError` for an invalid file name, `FileNotFoundError` for a missing folder,
         `PermissionError` for a file or folder that must not be changed.
         """
-        import xarray as xr  # here: slow to import
-
-        save_result(xr.DataTree.from_dict(_groups(self)), path)
+        save_result(_groups(self), path)
 
     @classmethod
     def load(cls: type[R], path: str | Path) -> R:
@@ -116,16 +107,26 @@ def read_dataset(kind: type[R], data: xr.Dataset) -> R:
     return made
 
 
-def _groups(thing: Saved, path: str = "") -> dict[str, xr.Dataset]:
-    """Datasets of a result and of the results in it, by their paths in a file."""
-    forms = _forms(type(thing))
-    inner = [field for field, (form, _) in forms.items() if form == "results"]
-    own = Saved.to_xarray(thing) if inner or not path else thing.to_xarray()
-    found = {path or "/": own}
-    for field in inner:
-        for k, part in enumerate(getattr(thing, field)):
+def _groups(thing: Saved, path: str = "") -> dict[str, Group]:
+    """Groups of a file with a result and the results in it, by their paths."""
+    found = {path or "/": _group(thing)}
+    for field, (form, _) in _forms(type(thing)).items():
+        for k, part in enumerate(getattr(thing, field) if form == "results" else ()):
             found |= _groups(part, f"{path}/{field}_{k}")
     return found
+
+
+def _group(thing: Saved) -> Group:
+    """Arrays of a result as variables, other fields as attributes."""
+    columns, attributes = _apart(thing)
+    dimensions = {dimension for column in columns for dimension in column.dimensions}
+    variables: dict[str, Any] = {}
+    for field, name, over, values in columns:
+        title = f"{_PREFIXES.get(field, '')}{name}".replace("/", "_") if name else field
+        while title in variables or (name and title in dimensions):
+            title += "_"  # a state may have any name
+        variables[title] = (over, values, {"kind": field, "name": name})
+    return Group(variables, {WRITER: type(thing).__name__, **attributes})
 
 
 def _forms(kind: Any) -> dict[str, tuple[str, Any]]:

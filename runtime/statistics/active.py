@@ -11,6 +11,7 @@ Optimization, section 16.5).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, tril
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import Workspace
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 
 #: Stiffness in the scaled matrix (no unit) from which a limit is active in the first set.
@@ -70,23 +70,22 @@ def active(kkt: Kkt, limits: Limits) -> Kkt:
     presses = np.append(kkt.stiffness > 0.0, kkt.softness > 0.0) & ~kkt.gone
     if not presses.any():
         return kkt
-    workspace = kkt.workspace
-    if _are_far(kkt, limits, presses):  # then mostly none is active, and no scaling is needed
-        found, workspace = _with(kkt, np.zeros_like(presses), workspace), None
-        if _is_inside(found, limits):
-            return found
+    bare = _with(kkt, np.zeros_like(presses))
+    if _are_far(kkt, limits, presses) and _is_inside(bare, limits):
+        return bare  # mostly, and no scaling is needed
     firm = presses & (_stiffness(kkt) * _sizes(kkt) ** 2 > _FIRM)
     now = _Set(firm, limits.force >= 0.0)
+    tried, products = set[bytes](), _Products(kkt)
     for _ in range(_ROUNDS):
-        found = _with(kkt, now.held, workspace)
-        workspace = None
-        if found.singular:
+        found = replace(_with(kkt, now.held), like=bare)
+        if found.singular or (key := np.concatenate(now).tobytes()) in tried:
             break
-        after = _changed(found, limits, now, _PASSED * _sizes(kkt))
+        tried.add(key)
+        after = _changed(found, limits, now, _PASSED * _sizes(kkt), products)
         if after is None:
             return found
         now = after
-    return _with(kkt, firm if kkt.singular else _by_share(kkt, limits, presses), None)
+    return _with(kkt, firm if kkt.singular else _by_share(kkt, limits, presses))
 
 
 def _are_far(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> bool:
@@ -112,14 +111,13 @@ def _sizes(kkt: Kkt) -> Array:
     return np.append(scale[:n], 1.0 / scale[n:])
 
 
-def _with(kkt: Kkt, held: NDArray[np.bool_], workspace: Workspace | None) -> Kkt:
+def _with(kkt: Kkt, held: NDArray[np.bool_]) -> Kkt:
     """KKT matrix with the limits `held`, (n + m,), active and all others absent."""
     n = len(kkt.stiffness)
     return replace(
         kkt,
         stiffness=np.where(held[:n] | np.isinf(kkt.stiffness), np.inf, 0.0),
         softness=np.where(held[n:] | (kkt.softness == 0.0), 0.0, np.inf),
-        workspace=workspace,
     )
 
 
@@ -128,14 +126,36 @@ def _is_inside(kkt: Kkt, limits: Limits) -> bool:
     if kkt.singular or not kkt.factorised().positive:
         return False
     nothing = np.zeros(kkt.order, dtype=bool)
-    return _changed(kkt, limits, _Set(nothing, nothing), np.zeros(kkt.order)) is None
+    passed = np.zeros(kkt.order)
+    return _changed(kkt, limits, _Set(nothing, nothing), passed, _Products(kkt)) is None
 
 
-def _changed(kkt: Kkt, limits: Limits, now: _Set, passed: Array) -> _Set | None:
+@dataclass(frozen=True, eq=False)
+class _Products:
+    """Products with the Hessian and the Jacobian, which all active sets share."""
+
+    kkt: Kkt
+
+    @cached_property
+    def hessian(self) -> csr_array:
+        """The Hessian, (n, n)."""
+        n = len(self.kkt.stiffness)
+        half = _sparse(self.kkt.hessian, n, n)
+        return csr_array(half + tril(half, -1).T)
+
+    @cached_property
+    def jacobian(self) -> csr_array:
+        """The Jacobian of the constraints, (m, n)."""
+        return _sparse(self.kkt.jacobian, len(self.kkt.softness), len(self.kkt.stiffness))
+
+
+def _changed(
+    kkt: Kkt, limits: Limits, now: _Set, passed: Array, products: _Products
+) -> _Set | None:
     """Next active set, None if this one is right.
 
     kkt : with the set `now`. passed : violation of each limit that is tolerated, (n + m,)."""
-    step, force = _to_minimum(kkt, limits, now)
+    step, force = _to_minimum(kkt, limits, now, products)
     loose = now.held & np.where(now.low, force < 0.0, force > 0.0)
     if loose.any():
         return _Set(now.held & ~loose, now.low)
@@ -152,15 +172,15 @@ def _changed(kkt: Kkt, limits: Limits, now: _Set, passed: Array) -> _Set | None:
     return _Set(held, low)
 
 
-def _to_minimum(kkt: Kkt, limits: Limits, now: _Set) -> tuple[Array, Array]:
+def _to_minimum(kkt: Kkt, limits: Limits, now: _Set, products: _Products) -> tuple[Array, Array]:
     """Step of variables and constraints to the minimum of this active set, and the forces of the
     limits there, (n + m,) each."""
     n, m, held = len(kkt.stiffness), len(kkt.softness), now.held
     H, A = csr_array((n, n)), csr_array((m, n))  # needed for active limits and inequalities only
     if held.any():
-        H = _hessian(kkt.hessian, n)
+        H = products.hessian
     if held.any() or kkt.softness.any():
-        A = _sparse(kkt.jacobian, m, n)
+        A = products.jacobian
     goal = np.where(held, np.where(now.low, -limits.above, limits.below), 0.0)
     step, gone = goal[:n], kkt.gone[n:]
     force = np.where(np.isinf(kkt.stiffness) & ~held[:n], 0.0, limits.force[:n])
@@ -191,8 +211,3 @@ def _by_share(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> NDArray[n
 def _sparse(entries: Entries, rows: int, columns: int) -> csr_array:
     row, column, values = entries
     return csr_array((values, (row, column)), shape=(rows, columns))
-
-
-def _hessian(lower: Entries, n: int) -> csr_array:
-    half = _sparse(lower, n, n)
-    return csr_array(half + tril(half, -1).T)

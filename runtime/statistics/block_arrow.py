@@ -14,6 +14,9 @@ from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spreads
 
+#: Numbers in the trajectories that follow parameters, which bounds their memory (160 MB each).
+_NUMBERS = 20_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class BlockArrow:
@@ -48,51 +51,81 @@ def spreads_of_trials(
     kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: BlockArrow | None
 ) -> Spreads:
     """Parameter covariance by block elimination: `spreads` of all parameters, in time and memory
-    that grow linearly with the trials.
-
-    If parameters change by e, a trial follows by Y e of its own ones: its matrix without them is
-    factorised, and Y (n, q) found for all trials at once. So the matrix (n, r) of directions in
-    which one parameter grows and all else follows is never formed.
-    """
-    if of is None or kkt.singular:
+    that grow linearly with the trials."""
+    made = None if of is None or kkt.singular else reduced(kkt, wanted, blur, of)
+    if made is None:
         return spreads(kkt, wanted, blur)
-    fixed = kkt.stiffness.copy()
-    fixed[wanted] = np.inf
-    inner = replace(kkt, stiffness=fixed, fitted=False, workspace=None)
-    if inner.singular:
-        return spreads(kkt, wanted, blur)
-    gone = kkt.gone[wanted]
     inverse = kkt.factorised().inverse(wanted)
     with np.errstate(divide="ignore", invalid="ignore"):
         change = inverse / np.diag(inverse)
-    change[:, gone] = 0.0
-    curvature, terms, doubt = _sums(kkt, inner, wanted, blur, of, change)
-    signs = clear_signs(curvature, terms, doubt)
-    return Spreads(0.5 * (inverse + inverse.T), np.where(gone, 1.0, signs))
+    change[:, made.gone] = 0.0
+    signs = np.where(made.gone, 1.0, made.signs_along(change))
+    return Spreads(0.5 * (inverse + inverse.T), signs)
 
 
-def _sums(
-    kkt: Kkt, inner: Kkt, wanted: NDArray[np.intp], blur: Array, of: BlockArrow, change: Array
-) -> tuple[Array, Array, Array]:
-    """Curvatures along the directions in which parameters `change` (r, r), the sizes of their
-    terms, and the contributions of `blur`, (r,) each."""
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """Curvature of J along r parameters while all else follows, as a quadratic form (r, r) in their
+    changes (the reduced Hessian), with forms for the sizes of its terms, in absolute changes, and
+    for what `blur` adds. gone : parameters that are fixed, (r,)."""
+
+    curvature: Array
+    terms: Array
+    doubt: Array
+    gone: NDArray[np.bool_]
+
+    def signs_along(self, change: Array) -> Array:
+        """Signs of the curvature along changes (r, k), 0 if not clear, (k,)."""
+        curvature = (change * (self.curvature @ change)).sum(axis=0)
+        terms = (np.abs(change) * (self.terms @ np.abs(change))).sum(axis=0)
+        return clear_signs(curvature, terms, (change * (self.doubt @ change)).sum(axis=0))
+
+    def signs(self, fixed: NDArray[np.bool_]) -> Array:
+        """Signs of the curvature along each parameter, (r,), as of `Spreads`, if those of `fixed`
+        are fixed, too."""
+        free = np.flatnonzero(~(self.gone | fixed))
+        sizes = np.diag(self.terms)[free]
+        scale = 1.0 / np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
+        modes, vectors = np.linalg.eigh(self.curvature[np.ix_(free, free)] * np.outer(scale, scale))
+        least = np.finfo(float).eps * np.abs(modes).max(initial=0.0) or 1.0
+        vectors *= scale[:, None]
+        inverse = vectors / np.where(np.abs(modes) > least, modes, least) @ vectors.T
+        change, signs = np.zeros((len(fixed), len(free))), np.ones(len(fixed))
+        change[free] = inverse / np.diag(inverse)
+        signs[free] = self.signs_along(change)
+        return signs
+
+
+def reduced(
+    kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: BlockArrow | None
+) -> Reduced | None:
+    """Reduced Hessian of all parameters, with the sizes of its terms. None if all else is not
+    determined by them, or the trajectories that follow are too many numbers.
+
+    If parameters change by e, a trial follows by Y e of its own ones: its matrix without them is
+    factorised, and Y (n, q) found for all trials at once. So the matrix (n, r) of directions in
+    which one parameter grows and all else follows is never formed. blur : see `spreads`.
+    """
+    gone = kkt.gone[wanted]
+    if of is None:
+        of = BlockArrow([[slice(0, kkt.order)]], np.flatnonzero(~gone)[None])
+    fixed = kkt.stiffness.copy()
+    fixed[wanted] = np.inf
+    inner = replace(kkt, stiffness=fixed, fitted=False)
+    if kkt.order * of.places.shape[1] > _NUMBERS or inner.singular:
+        return None
     full = kkt.scaled.plain
     pulls = full @ _ones(kkt.order, wanted[of.places])
     pulls[wanted] = pulls[kkt.gone] = 0.0
     follow = np.ascontiguousarray(inner.factorised().factors.solve(-pulls))  # for products
     far = np.abs(follow)
-    own = full[wanted][:, wanted].toarray()
-    curvature = (change * (own @ change)).sum(axis=0)
-    terms = (np.abs(change) * (np.abs(own) @ np.abs(change))).sum(axis=0)
-    doubt = blur[wanted] @ change**2
+    curvature = full[wanted][:, wanted].toarray()
+    terms, doubt = np.abs(curvature), np.diag(blur[wanted])
     for parts, mine in zip(of.parts, of.places, strict=True):
         found = [_forms(full, pulls, (follow, far), blur, part) for part in parts]
-        form, sizes, blurred = (np.sum(each, axis=0) for each in zip(*found, strict=True))
-        d = change[mine]
-        curvature += (d * (form @ d)).sum(axis=0)
-        terms += (np.abs(d) * (sizes @ np.abs(d))).sum(axis=0)
-        doubt += (d * (blurred @ d)).sum(axis=0)
-    return curvature, terms, doubt
+        for whole, each in zip((curvature, terms, doubt), zip(*found, strict=True), strict=True):
+            whole[np.ix_(mine, mine)] += np.sum(each, axis=0)
+    return Reduced(curvature, terms, doubt, gone)
 
 
 def _ones(size: int, places: NDArray[np.intp]) -> Array:

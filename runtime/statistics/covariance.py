@@ -15,7 +15,6 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.statistics.active import Limits
-from kinesym.runtime.statistics.block_arrow import block_arrow, spreads_of_trials
 from kinesym.runtime.statistics.identifiability import exchanges, identifiability
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spreads
@@ -93,7 +92,7 @@ def kkt_at(
     with np.errstate(divide="ignore"):
         softness = 1.0 / of_rows
     stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
-    return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace)
+    return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace or Workspace())
 
 
 def limits_at(
@@ -131,9 +130,7 @@ def _sizes(nlp: NLP, z: Array) -> Array:
     return size
 
 
-def parameter_confidence(
-    nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]
-) -> Confidence:
+def parameter_confidence(nlp: NLP, kkt: Kkt, z: Array, known: Spreads) -> Confidence:
     """Parameter covariance at a solution z, from the curvature there.
 
     For an objective J = -2 log(likelihood) + const, such as the least squares of measurements with
@@ -142,14 +139,12 @@ def parameter_confidence(
     block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound is fixed there,
     with variance zero. Undetermined parameters have NaN, and notes say which can be exchanged for
     which. On a logarithmic scale the curvature is that in log p, from which the covariance of p
-    follows to first order. multipliers : as of `kkt_at`. Raises `ValueError` if the curvature is
-    not positive.
+    follows to first order. known : spreads of the parameters. Raises `ValueError` if the curvature
+    is not positive.
     """
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     sizes = np.where(layout.owned.log, 1.0, z[mine])
-    blur = blur_of_gradient(nlp, kkt, z, multipliers)
-    known = spreads_of_trials(kkt, mine, blur, block_arrow(layout))
     found = confidence_of_spreads(known, kkt.stiffness[mine], layout.parameters, sizes)
     slopes = layout.parameter_slopes(z)
     covariance = found.covariance * np.outer(slopes, slopes)
@@ -180,11 +175,8 @@ def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:
     free = mine[spread > 0.0]
     side[free] = np.random.default_rng(0).standard_normal(len(free)) / np.sqrt(spread[spread > 0.0])
     x = kkt.factorised().factors.solve(side[:, None])[:, 0]
-    rows, columns, values = kkt.lower()
-    terms = values * x[rows]  # of x' K x, those off the diagonal twice
-    terms *= x[columns]
-    terms *= 1.0 + (rows != columns)
-    made, doubt, whole = terms.sum(), np.abs(terms).sum(), float(side @ x)
+    (made,), (doubt,) = kkt.forms(x[:, None])
+    whole = float(side @ x)
     curved = clear_signs(np.array([made]), np.array([doubt]), np.zeros(1))[0] > 0.0
     return not len(free) or bool(curved and abs(made - whole) <= _CONFIRMED * whole)
 
@@ -209,7 +201,7 @@ def confidence_of_spreads(
 ) -> Confidence:
     """Confidence of some variables from their spreads, with names and values; stiffness : of their
     bounds, (r,). Raises `ValueError` if a curvature is not positive, or lost in rounding."""
-    inverse, signs = found
+    inverse, signs = found.inverse.copy(), found.signs
     lost, down = np.isnan(signs), signs < 0.0
     if lost.any() or down.any():
         what, why = (lost, "lost in rounding") if lost.any() else (down, "not positive")

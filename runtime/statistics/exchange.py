@@ -138,8 +138,9 @@ def _combinations(free: Array) -> Array:
             continue
         rows[[begin, pivot]] = rows[[pivot, begin]]
         rows[begin] /= rows[begin, column]
-        others = np.arange(len(rows)) != begin
-        rows[others] -= np.outer(rows[others, column], rows[begin])
+        parts = rows[:, column].copy()
+        parts[begin] = 0.0
+        rows -= np.outer(parts, rows[begin])
         begin += 1
     return np.where(np.abs(rows) < _NONE, 0.0, rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace
+from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace, equilibrated, forms
 from kinesym.runtime.status import Factors
 
 #: Rows, columns and values of a sparse matrix.
@@ -57,7 +57,8 @@ class Kkt:
 
     fitted : whether it is the matrix of a fit, which counts as singular if its factors exist by
     rounding alone; that of an optimal motion with inputs at their bounds may come as near.
-    workspace : of the solve that led there, for the first factors.
+    workspace : that matrices with other bounds share, which all have one pattern. like : one with
+    other bounds, in whose sizes of unknowns null directions are measured; None for its own.
     """
 
     hessian: Entries
@@ -67,7 +68,8 @@ class Kkt:
     stages: NDArray[np.int32] | None = None
     sizes: Array | None = None
     fitted: bool = False
-    workspace: Workspace | None = None
+    workspace: Workspace = field(default_factory=Workspace)
+    like: Kkt | None = None
 
     @property
     def order(self) -> int:
@@ -100,6 +102,20 @@ class Kkt:
             [j, every[:n], column, every[n:]], dtype=np.int32, casting="same_kind"
         )
         return rows, columns, np.concatenate([h, diagonal[:n], a, diagonal[n:]])
+
+    def once(self) -> Entries:
+        """Entries of `lower` with those of the diagonal of H added to that of S."""
+        rows, columns, values = self.lower()
+        count, n = len(self.hessian[2]), len(self.stiffness)
+        on = np.flatnonzero(rows[:count] == columns[:count])
+        values[count : count + n] += np.bincount(rows[on], values[on], n)
+        values[on] = 0.0
+        return rows, columns, values
+
+    def forms(self, x: Array) -> tuple[Array, Array]:
+        """Quadratic forms x' K x of the columns of x (n + m, k), and |x|' |K| |x|, the sizes of
+        their terms, (k,) each."""
+        return forms(*self.once(), x)
 
     def column(self, place: int) -> Array:
         """Column (n + m,) of the matrix without the stiffness of bounds."""
@@ -140,16 +156,18 @@ class Kkt:
     def _null_by(self, factors: _InTime | _General) -> bool:
         """Whether these factors exist by rounding alone: their solution for a random side is a null
         direction of the matrix."""
-        size, side = self.scaled.sizes, np.random.default_rng(0).standard_normal(self.order)
+        scaled = (self.like or self).scaled
+        size, side = scaled.sizes, np.random.default_rng(0).standard_normal(self.order)
         side[self.gone] = 0.0
         x = factors.solve((side / size)[:, None])[:, 0]
         if np.linalg.norm(x / size) <= _GROWTH * np.linalg.norm(side):
             return False
-        scale = self.scaled.scale
+        scale = scaled.scale
         for _ in range(2):
             x /= np.abs(x / scale).max()
             x = factors.solve((x / scale**2)[:, None])[:, 0]
-        return self.scaled.is_null(x / scale, _ROUNDING)
+        left = np.abs(scale * factors.product(x)).max()
+        return bool(left <= _ROUNDING * np.abs(x / scale).max())
 
     @cached_property
     def scaled(self) -> Scaled:
@@ -168,7 +186,7 @@ class Kkt:
         )
         values[len(values) - len(self.softness) :] -= added
         try:
-            return _factors((rows, columns, values), self._every_stage, self.order)
+            return _factors((rows, columns, values), self._every_stage, self.order, self.workspace)
         except RuntimeError as error:
             raise ValueError("the curvature at the solution is singular") from error
 
@@ -198,8 +216,8 @@ class KktFactors:
         """Entries of variables `wanted` in the inverse, (k, k), zero for fixed ones; cached."""
         key = wanted.tobytes()
         if key not in self._inverses:
-            inverse = self.factors.inverse(wanted)
-            inverse[self.gone[wanted]] = inverse[:, self.gone[wanted]] = 0.0
+            inverse, free = np.zeros((len(wanted), len(wanted))), ~self.gone[wanted]
+            inverse[np.ix_(free, free)] = self.factors.inverse(wanted[free])
             self._inverses[key] = inverse
         return self._inverses[key].copy()
 
@@ -231,9 +249,7 @@ class _InTime:
     triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, or have too few
     good pivots, `RuntimeError` if the matrix is singular."""
 
-    def __init__(
-        self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace | None
-    ) -> None:
+    def __init__(self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace) -> None:
         (rows, columns, self._values), self._n = lower, len(stages)
         self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
         ended = self._factors.factorise(self._values)
@@ -251,8 +267,7 @@ class _InTime:
         left = self._left(x[:, 0], b[:, 0])
         if np.abs(left).max() <= _REFINED * np.abs(b[:, 0]).max():
             return x
-        sides = zip(x.T, b.T, strict=True)
-        return x + self._factors.solve(np.column_stack([self._left(*side) for side in sides]))
+        return x + self._factors.solve(self._factors.residuals(self._values, x, b))
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         """Entries of the inverse for unknowns, (k, k); refined if the first one needs it."""
@@ -289,6 +304,10 @@ class _InTime:
             self._factors.factorise(self._values)
         return self._factors
 
+    def product(self, x: Array) -> Array:
+        """The matrix times x (n,)."""
+        return -self._left(x, np.zeros(self._n))
+
     def _left(self, x: Array, b: Array) -> Array:
         return self._factors.residual(self._values, x, b)[0]
 
@@ -299,7 +318,11 @@ class _General:
     def __init__(self, lower: Entries, n: int) -> None:
         rows, columns, values = lower
         half = coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
-        self._n, self._factors = n, splu((half + tril(half, -1).T).tocsc())
+        self._n, self._whole = n, (half + tril(half, -1).T).tocsc()
+        self._factors = splu(self._whole)
+
+    def product(self, x: Array) -> Array:
+        return np.asarray(self._whole @ x)
 
     def solve(self, b: Array) -> Array:
         return np.asarray(self._factors.solve(b))
@@ -342,7 +365,7 @@ def _units(n: int, wanted: NDArray[np.intp]) -> Array:
 
 
 def _factors(
-    lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace | None = None
+    lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace
 ) -> _InTime | _General:
     """Factors by stages if possible, else by SuperLU. Raises `RuntimeError` if the matrix is
     singular."""
@@ -369,14 +392,9 @@ class Scaled:
 
     @cached_property
     def scale(self) -> Array:
-        """Diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034), started from the
-        sizes of the variables, not from their units, on which the result would depend."""
-        full, scale = self.plain, self.sizes.copy()
-        sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
-        for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
-            most = np.maximum.reduceat(sizes * scale[columns], begins) * scale
-            scale /= np.sqrt(np.where(most > 0.0, most, 1.0))
-        return scale
+        """Diagonal of D, by sweeps started from the sizes of the variables, not from their units,
+        on which the result would depend."""
+        return equilibrated(*self.kkt.once(), self.sizes, _SWEEPS)
 
     @cached_property
     def sizes(self) -> Array:
@@ -407,10 +425,6 @@ class Scaled:
         """D K D x, (n,) or (n, k)."""
         d = self.scale if x.ndim == 1 else self.scale[:, None]
         return np.asarray(d * (self.plain @ (d * x)))
-
-    def absolute(self, x: Array) -> Array:
-        """Quadratic form |x|' |K| |x| of each column of x (n, k), (k,)."""
-        return np.asarray((np.abs(x) * (abs(self.plain) @ np.abs(x))).sum(axis=0))
 
     def solve(self, b: Array, added: float) -> tuple[Array, Array]:
         """Solutions x of D K D x = b for sides b (n, k), refined while that helps, and the

@@ -40,7 +40,7 @@ def log_volume(kkt: Kkt, fixed: NDArray[np.intp], drawn: NDArray[np.intp], seen:
             "by the curvature there; leave it out"
         )
     rows, columns, _ = kkt.hessian
-    alone = _without(replace(kkt, hessian=(rows, columns, seen), workspace=None), drawn)
+    alone = _without(replace(kkt, hessian=(rows, columns, seen)), drawn)
     part, whole = _factors_of_samples(alone), kkt.factorised()
     if not whole.positive:
         raise ValueError("the curvature at the solution is not positive: this is no minimum")

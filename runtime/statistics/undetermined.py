@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.statistics.kkt import ADDED, Kkt, KktFactors, Scaled
+from kinesym.runtime.statistics.kkt import ADDED, Kkt, KktFactors
 
 #: Residual of a linear system up to which it counts as solved, as a share of its sides.
 _LEFT = 1e-8
@@ -28,8 +28,10 @@ _MISSING = 1e-6
 _ROUNDING = 1e-13
 #: Factor by which a curvature must exceed its uncertainty for its sign to be clear.
 _CLEAR = 10.0
-#: Columns of an inverse that are kept at once, which bounds memory.
-_AT_ONCE = 8
+#: Columns of an inverse that are kept at once, at least.
+_FEW = 8
+#: Numbers in columns of an inverse that are kept at once, which bounds memory (8 MB each).
+_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,43 +85,43 @@ def spreads(kkt: Kkt, wanted: NDArray[np.intp], blur: Array) -> Spreads:
     s exp(y) the curvature in y has the gradient times z, too.
     """
     count, fixed = len(wanted), kkt.gone[wanted]
-    inverse, signs = np.zeros((count, count)), np.zeros(count)
+    inverse, signs = np.zeros((count, count)), np.ones(count)
+    free, width = np.flatnonzero(~fixed), max(_FEW, _AT_ONCE // kkt.order)
     for added in ADDED if kkt.singular else (0.0,):
-        for begin in range(0, count, _AT_ONCE):
-            some = slice(begin, begin + _AT_ONCE)
+        for begin in range(0, len(free), width):
+            some = free[begin : begin + width]
             columns, signs[some] = _columns(kkt, wanted[some], blur, added)
             inverse[:, some] = columns[wanted]
         if not np.isnan(signs).any():
             break
     inverse[fixed] = inverse[:, fixed] = 0.0
-    return Spreads(0.5 * (inverse + inverse.T), np.where(fixed, 1.0, signs))
+    return Spreads(0.5 * (inverse + inverse.T), signs)
 
 
 def _columns(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, added: float) -> tuple[Array, Array]:
-    """Columns of the inverse (n + m, k), and signs of the curvature along them (k,), not yet
-    corrected for fixed variables; added : number on the diagonal of a singular matrix."""
+    """Columns of the inverse (n + m, k), and signs of the curvature along them (k,); added : number
+    on the diagonal of a singular matrix."""
     scaled, own = kkt.scaled, (wanted, np.arange(len(wanted)))
     unit = np.zeros((kkt.order, len(wanted)))
     unit[own] = 1.0
     if not kkt.singular:
         columns = kkt.factorised().factors.solve(unit)
-        return columns, _signs(scaled, columns, own, blur)
+        return columns, _signs(kkt, columns, own, blur)
     d = scaled.scale[:, None]
     columns, left = scaled.solve(d * unit, added)
     missing = np.abs((columns * left).sum(axis=0)) > _MISSING * np.abs(columns[own])
     columns = d * columns
-    signs = _signs(scaled, columns, own, blur)
+    signs = _signs(kkt, columns, own, blur)
     signs[missing & (signs != 0.0)] = np.nan
     return columns, signs
 
 
-def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) -> Array:
+def _signs(kkt: Kkt, columns: Array, own: tuple[Any, Any], blur: Array) -> Array:
     """Signs of the curvature along columns (n, k) of an inverse, 0 if not clear; own : places of
     the diagonal entries in them."""
     with np.errstate(divide="ignore", invalid="ignore"):
         d = columns / columns[own]
-        curvature = np.sum(d * (scaled.plain @ d), axis=0)
-        return clear_signs(curvature, scaled.absolute(d), blur @ d[: len(blur)] ** 2)
+        return clear_signs(*kkt.forms(d), blur @ d[: len(blur)] ** 2)
 
 
 def clear_signs(curvature: Array, sizes: Array, blur: Array) -> Array:

@@ -5,6 +5,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.runtime.statistics import kkt
 from kinesym.runtime.statistics.exchange import Exchange, known_as
 
 t = ks.t
@@ -46,6 +47,26 @@ def test_combinations_in_words(way, equation, unknown, guess, only):
     assert f"only as {only}; fix one of them" in str(fit)
     if "k" not in only:
         assert table["c"].standard_error > 0.0 and not table["c"].remark
+
+
+@pytest.mark.parametrize("count", [2, 12])
+def test_few_matrices_whatever_the_number_of_parameters(count, monkeypatch):
+    """Those of the solution, with the parameters held, relaxed, and with enough of them fixed."""
+    made, plain = [], kkt.Factorisation
+
+    def factorisation(*places, **more):
+        made.append(plain(*places, **more))
+        return made[-1]
+
+    monkeypatch.setattr(kkt, "Factorisation", factorisation)
+    alike = sp.symbols(f"p0:{count}")
+    equations = [x.diff(t) - v, v.diff(t) + sum(alike) * x + 0.4 * v]
+    model = ks.Model(f"alike_{count}", [x, v], [], alike, equations)
+    trial = ks.Experiment(TIME, measurements=TRIAL.measurements, std={"x": 0.02})
+    guess = {p: 20.0 / count + 0.01 * n for n, p in enumerate(alike)}
+    fit = ks.Collocation(model, trial, dict.fromkeys(alike)).solve(guess)
+    assert f"only as {' + '.join(p.name for p in alike[:2])}" in str(fit)
+    assert len(made) <= 5
 
 
 def test_a_combination_has_an_interval():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -37,13 +38,17 @@ def told(
     def without(found: Solution, notes: list[str]) -> Solution:
         return replace(found, notes=[*found.notes, *notes])
 
-    made = partial(certified, problem, solution, workspace)
+    @cache
+    def here() -> Curvature:
+        return Curvature.at(problem, solution, workspace)
+
+    made = partial(certified, here, solution)
     found = kept("errors of estimates and of the grid", made, partial(without, solution))
-    judged = partial(_judged, asked, problem, found)
+    judged = partial(_judged, asked, here, found)
     return kept("remarks on standard deviations", judged, partial(without, found))
 
 
-def _judged(asked: Discretisation, problem: Discretisation, solution: Solution) -> Solution:
+def _judged(asked: Discretisation, here: Callable[[], Curvature], solution: Solution) -> Solution:
     """The solution of a fit with its likelihood and what is said of standard deviations."""
     estimation, directions = asked.estimation, solution.problem.get("directions")
     if not (solution.success and estimation.factor):
@@ -53,7 +58,7 @@ def _judged(asked: Discretisation, problem: Discretisation, solution: Solution) 
     about = (asked.free_directions, directions, squares)
 
     def residuals() -> Residuals:
-        return Curvature.at(problem, solution).residuals()
+        return here().residuals()
 
     found = estimation.judged(replace(solution, trials=runs), residuals, *about)
     if not estimation.integrated:
@@ -67,19 +72,18 @@ def _judged(asked: Discretisation, problem: Discretisation, solution: Solution) 
     return replace(found, likelihood=likelihood)
 
 
-def certified(
-    problem: Discretisation, solution: Solution, workspace: Workspace | None = None
-) -> Solution:
-    """Add the discretisation error to a solution that has converged; Ctrl-C leaves that out."""
+def certified(made: Callable[[], Curvature], solution: Solution) -> Solution:
+    """Add the discretisation error to a solution that has converged; Ctrl-C leaves that out.
+    made : the curvature there."""
     if not solution.success:
         return solution
     start = time.perf_counter()
     try:
-        here = Curvature.at(problem, solution, workspace)
-        free = here.directions
-        solution = replace(solution, noise=here.noise())
-        solution = _with_errors(replace(here, solution=solution))
-        error = _grid_error(replace(here, solution=solution))
+        here = made()
+        problem, free = here.problem, here.directions
+        here = replace(here, solution=replace(solution, noise=here.noise()))
+        solution = _with_errors(here)
+        error = _grid_error(here, solution)
         with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
             if not problem.symbolic.aimless and here.kkt.singular:
                 more = undetermined(problem.symbolic, problem.layout, here.kkt)
@@ -110,21 +114,10 @@ def _with_errors(here: Curvature) -> Solution:
     return replace(solution, inference=partial(inference, here.problem, solution))
 
 
-def _grid_error(here: Curvature) -> GridError:
+def _grid_error(here: Curvature, solution: Solution) -> GridError:
     """The error of the grid, with standard errors as they are known."""
-    problem, solution, estimation = here.problem, here.solution, here.estimation
-    error = grid_error(
-        problem.symbolic,
-        problem.scheme,
-        problem.libraries.exact,
-        problem.nlp,
-        problem.trials,
-        problem.known,
-        solution,
-        here.kkt,
-        problem.variable_bounds,
-        estimation.variance(solution.noise),
-    )
+    problem, estimation = here.problem, here.estimation
+    error = grid_error(here)
     lags = problem.per_trial.lags(problem.formulation.lags)
     given = (lags, problem.layout.states, problem.trials, solution.trials)
     unseen = [breaks_between_nodes(*given, problem.scheme.order)]

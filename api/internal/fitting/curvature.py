@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,10 @@ from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.statistics.active import active
+from kinesym.runtime.statistics.block_arrow import Reduced, block_arrow, reduced, spreads_of_trials
 from kinesym.runtime.statistics.covariance import (
     Confidence,
+    blur_of_gradient,
     clear_confidence,
     kkt_at,
     limits_at,
@@ -35,7 +37,7 @@ from kinesym.runtime.statistics.covariance import (
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.leverage import free_directions, leverages
 from kinesym.runtime.statistics.robust import spread_by_loss
-from kinesym.runtime.statistics.undetermined import solver
+from kinesym.runtime.statistics.undetermined import Spreads, solver
 
 #: Multipliers of constraints, lower and upper bounds.
 Multipliers = tuple[Array, Array, Array]
@@ -203,6 +205,34 @@ class Curvature:
 
     # -- the parameters ----------------------------------------------------------------------
 
+    @property
+    def _places(self) -> NDArray[np.intp]:
+        """Places of the parameters in z, (r,)."""
+        layout = self.problem.layout
+        return layout.parameter_offset + np.arange(len(layout.parameters))
+
+    @cached_property
+    def _blur(self) -> Array:
+        """See `blur_of_gradient`."""
+        return blur_of_gradient(self.problem.nlp, self.kkt, self.z, multipliers_of(self.solution))
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        """Spreads of the parameters."""
+        about = (self._places, self._blur, block_arrow(self.problem.layout))
+        return spreads_of_trials(self.kkt, *about)
+
+    def reduced(self) -> Reduced | None:
+        """Reduced Hessian of the parameters, see there."""
+        about = (self._places, self._blur, block_arrow(self.problem.layout))
+        return reduced(self.kkt, *about)
+
+    def holding(self, fixed: NDArray[np.bool_]) -> Curvature:
+        """Curvature with some of the parameters fixed, (r,)."""
+        stiffness = self.kkt.stiffness.copy()
+        stiffness[self._places[fixed]] = np.inf
+        return replace(self, kkt=replace(self.kkt, stiffness=stiffness))
+
     def confidence(self) -> Confidence:
         """Confidence of the parameters; raises `ValueError` if the curvature is not
         positive."""
@@ -221,8 +251,7 @@ class Curvature:
         return replace(found, covariance=covariance)
 
     def _plain(self) -> Confidence:
-        multipliers = multipliers_of(self.solution)
-        return parameter_confidence(self.problem.nlp, self.kkt, self.z, multipliers)
+        return parameter_confidence(self.problem.nlp, self.kkt, self.z, self.spreads)
 
     def undetermined(self) -> Sequence[str]:
         """Sentences on parameters that the record does not tell apart, whatever its standard

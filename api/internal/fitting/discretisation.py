@@ -200,6 +200,11 @@ class Discretisation:
         return self.nlp_of(self.libraries.gauss_newton, self.trials, curved=False)
 
     @cached_property
+    def point_functions(self) -> PointFunctions:
+        """Equations and integrand at any points, compiled."""
+        return PointFunctions(self.libraries.exact, self.known)
+
+    @cached_property
     def first_samples(self) -> NLP:
         """Nonlinear program with the first samples only, for the Laplace approximation at the
         start."""
@@ -397,11 +402,11 @@ class Discretisation:
 
     def trajectories(self, z: Array, hidden: NDArray[np.bool_] | None = None) -> list[Trajectory]:
         """Trajectories of all trials at z; entries marked in `hidden` (n_variables,) become NaN."""
-        functions = PointFunctions(self.libraries.exact, self.known)
         shown = z if hidden is None else np.where(hidden, np.nan, z)
         found = [
             found_trajectory(
-                *(self.symbolic, self.nlp, functions, trial, k, shown), self.parameters_of(z, k)
+                *(self.symbolic, self.nlp, self.point_functions, trial, k, shown),
+                self.parameters_of(z, k),
             )
             for k, trial in enumerate(self.trials)
         ]

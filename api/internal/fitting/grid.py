@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-import sympy as sp
-from sympy.core.function import AppliedUndef
+from numpy.typing import NDArray
 
+from kinesym.internal.fitting.curvature import Curvature
 from kinesym.internal.fitting.finer_scheme import finer
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.grid import Ended, Freed, GridDefects, freed_inputs, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
-from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.statistics.block_arrow import block_arrow, spreads_of_trials
-from kinesym.runtime.statistics.covariance import blur_of_gradient
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import solver
-from kinesym.symbolic.expression import atoms_of
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import t
 from kinesym.symbolic.problem import Problem
-from kinesym.symbolic.schemes import CollocationScheme
 
 #: Up to this share of the range of a state a step of Newton's method is taken as it is.
 _FLAT = 1e-2
@@ -36,44 +29,31 @@ _WIDER = 1.15
 _J = "objective"
 
 
-def grid_error(
-    problem: Problem,
-    scheme: CollocationScheme,
-    built: Built,
-    nlp: NLP,
-    trials: Sequence[Experiment],
-    known: Sequence[Mapping[str, float]],
-    solution: Solution,
-    kkt: Kkt,
-    bounds: tuple[Array, Array],
-    variance: float,
-) -> GridError:
+def grid_error(here: Curvature) -> GridError:
     """Discretisation error of a solution: the shift from this grid and scheme to a finer scheme.
 
     One solution with the KKT matrix there turns the defects of the intervals (see
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
     finer one would. A problem without objective has no one solution: the shift is the smallest one.
-    built : the library, see `codegen.point`. known : values of the known parameters, by trial. kkt
-    : of `kkt_at`. bounds : of z. variance : of residuals in units of the objective, 1 if they are
-    divided by their standard deviations, NaN if it is not known.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.
     """
-    functions, numbers = PointFunctions(built, known), finer(scheme)
+    whole, solution, scheme = here.problem, here.solution, here.problem.scheme
+    problem, nlp, trials = whole.symbolic, whole.nlp, whole.trials
+    variance = here.estimation.variance(solution.noise)
+    functions, numbers = whole.point_functions, finer(scheme)
     layout, z, note = nlp.layout, solution.free_vector, ""
     slopes = layout.parameter_slopes(z)
     shift, deviations = np.full(nlp.n_variables, np.nan), dict[str, float]()
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
     found, freer = GridDefects(unknown, gains=[ends[0] for ends in unknown]), dict[str, float]()
-    behind = atoms_of(*problem.model.through(problem.path))
-    tied = bool(problem.contacts)  # forces of contacts follow all others, as points stay closed
-    limited = [name_of(u) for u in problem.unknown_inputs if tied or u in behind]
     try:
-        ended = Ended(z, solution.multipliers, bounds, limited)
+        ended = Ended(z, solution.multipliers, whole.variable_bounds, problem.limited_inputs)
         found = grid_defects(nlp, functions, numbers, trials, ended)
-        matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
-        matrix, deviations = _identified(problem, nlp, solution, matrix, variance)
+        if problem.aimless:
+            here = replace(here, kkt=replace(here.kkt, hessian=_metric(nlp, z)))
+        matrix, deviations = _identified(here, variance)
         shift = _shifts(nlp, z, found, matrix)
         told = {name: sd for name, sd in deviations.items() if sd > 0.0}
         more = freed_inputs(nlp, functions, numbers, trials, ended) if told else None
@@ -112,15 +92,10 @@ def grid_error(
         values=values,
         ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
         fitted=bool(problem.objective.least_squares),
-        timed=_asks_for_time(problem.objective.terminal),
+        timed=problem.asks_for_time,
         note=note,
         units=problem.model.units,
     )
-
-
-def _asks_for_time(terminal: sp.Expr) -> bool:
-    """Whether a terminal cost has the time itself, not only functions of it."""
-    return bool(terminal.xreplace({f: sp.Dummy() for f in terminal.atoms(AppliedUndef)}).has(t))
 
 
 def _durations(problem: Problem, shifts: Array, gains: Sequence[Array]) -> list[float]:
@@ -151,28 +126,29 @@ def _metric(nlp: NLP, z: Array) -> Entries:
     return every, every, size**-2.0
 
 
-def _identified(
-    problem: Problem, nlp: NLP, solution: Solution, kkt: Kkt, variance: float
-) -> tuple[Kkt, dict[str, float]]:
+def _identified(here: Curvature, variance: float) -> tuple[Kkt, dict[str, float]]:
     """The matrix with as many parameters fixed as the others need to be determined, and standard
     errors, NaN for those that nothing determines."""
-    layout, z = nlp.layout, solution.free_vector
+    problem, layout, z = here.problem.symbolic, here.problem.layout, here.z
     names, mine = layout.parameters, layout.parameter_offset + np.arange(len(layout.parameters))
-    spread = np.diag(solver(kkt).inverse(mine)) * layout.parameter_slopes(z) ** 2
+    spread = np.diag(solver(here.kkt).inverse(mine)) * layout.parameter_slopes(z) ** 2
     known = _deviations(problem, names, spread, variance)
     sizes = zip(names, np.abs(layout.natural(z)[mine]), strict=True)
     if problem.aimless or all(known.get(name, 0.0) <= size for name, size in sizes):
-        return kkt, known
-    multipliers = (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers)
-    blur, of = blur_of_gradient(nlp, kkt, z, multipliers), block_arrow(layout)
-    signs = spreads_of_trials(kkt, mine, blur, of).signs
+        return here.kkt, known
+    signs = here.spreads.signs
     known |= {name: np.nan for name, sign in zip(names, signs, strict=True) if not sign > 0.0}
+    return here.kkt if (signs > 0.0).all() else here.holding(_to_fix(here, signs)).kkt, known
+
+
+def _to_fix(here: Curvature, signs: Array) -> NDArray[np.bool_]:
+    """Parameters (r,) that are fixed, one after the other, until the curvature along all others is
+    positive; signs : of the curvature, (r,)."""
+    reduced, fixed = here.reduced(), np.zeros(len(signs), dtype=bool)
     while not (signs > 0.0).all():
-        stiffness = kkt.stiffness.copy()
-        stiffness[mine[np.argmin(signs > 0.0)]] = np.inf
-        kkt = replace(kkt, stiffness=stiffness, workspace=None)
-        signs = spreads_of_trials(kkt, mine, blur, of).signs
-    return kkt, known
+        fixed[np.argmin(signs > 0.0)] = True
+        signs = reduced.signs(fixed) if reduced else here.holding(fixed).spreads.signs
+    return fixed
 
 
 def _freer(
@@ -196,7 +172,7 @@ def _freer(
         stiffness=np.append(kkt.stiffness, np.zeros(w)),
         stages=np.append(kkt.stages, more.stages),
         sizes=np.append(kkt.sizes, np.zeros(w)),
-        workspace=None,
+        workspace=Workspace(),
     )
     side, spread = -np.append(found.gradient, more.gradient)[:, None], np.full(len(names), np.nan)
     shift = np.full(n, np.nan)

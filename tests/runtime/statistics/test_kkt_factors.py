@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array
 
+from kinesym.runtime.native import Factorisation, Workspace
 from kinesym.runtime.statistics import kkt as module
+from kinesym.runtime.statistics.block_arrow import reduced
 from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.undetermined import spreads
 
 NODES, STATES = 30, 2
 
@@ -68,3 +71,56 @@ def test_a_saddle_is_not_positive():
     rows, columns, values = kkt.hessian
     bent = np.where((rows == columns) & (rows >= len(hessian) - 1), -1e6, values)
     assert not replace(kkt, hessian=(rows, columns, bent)).factorised().positive
+
+
+def test_forms_residuals_and_rows_of_size_one():
+    """Of the whole matrix, against the dense one."""
+    kkt, *_ = chain()
+    K, x = kkt.scaled.plain.toarray(), np.random.default_rng(1).standard_normal((kkt.order, 3))
+    values, sizes = kkt.forms(x)
+    np.testing.assert_allclose(values, (x * (K @ x)).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(sizes, (abs(x) * (abs(K) @ abs(x))).sum(axis=0), rtol=1e-12)
+    scale = kkt.scaled.scale
+    np.testing.assert_allclose(np.abs(scale[:, None] * K * scale).max(axis=1), 1.0, rtol=0.05)
+    (rows, columns, entries), b = kkt.lower(), np.ones_like(x)
+    factors = Factorisation(kkt.order, rows, columns, kkt._every_stage)
+    np.testing.assert_allclose(factors.residuals(entries, x, b), b - K @ x, atol=1e-10)
+
+
+def test_matrices_with_other_bounds_share_an_analysis(monkeypatch):
+    """Each has memory and factors of its own."""
+    seen = []
+
+    def factorisation(*places, **more):
+        seen.append(Factorisation(*places, **more))
+        return seen[-1]
+
+    monkeypatch.setattr(module, "Factorisation", factorisation)
+    kkt, *_ = chain()
+    others = [replace(kkt, stiffness=kkt.stiffness + k) for k in range(3)]
+    for each in others + others[::-1]:
+        alone = replace(each, workspace=Workspace())
+        i = np.arange(len(kkt.stiffness))
+        mine, own = (k.factorised().inverse_entries(i, i) for k in (each, alone))
+        np.testing.assert_allclose(mine, own, rtol=1e-12)
+    assert [f.about["analysed"] for f in seen[:6]] == [True, True, False, True, False, True]
+
+
+def test_parameters_are_fixed_until_all_others_are_told():
+    """The reduced Hessian says which, as the whole matrix does."""
+    kkt, hessian, jacobian = chain(border=4)
+    hessian[:, -1], jacobian[:, -1] = hessian[:, -2], jacobian[:, -2]  # may be exchanged
+    hessian[-1] = hessian[-2]
+    lower = ((a.row, a.col, a.data) for a in (coo_array(np.tril(hessian)), coo_array(jacobian)))
+    kkt = Kkt(*lower, kkt.stiffness, kkt.softness, kkt.stages)
+    mine = len(hessian) - 4 + np.arange(4)
+    blur = np.zeros(len(hessian))
+    made, fixed = reduced(kkt, mine, blur, None), np.zeros(4, dtype=bool)
+    assert made is not None
+    np.testing.assert_array_equal(made.signs(fixed), [1, 1, 0, 0])
+    np.testing.assert_array_equal(spreads(kkt, mine, blur).signs, [1, 1, 0, 0])
+    fixed[2] = True
+    stiffness = kkt.stiffness.copy()
+    stiffness[mine[2]] = np.inf
+    np.testing.assert_array_equal(made.signs(fixed), 1)
+    np.testing.assert_array_equal(spreads(replace(kkt, stiffness=stiffness), mine, blur).signs, 1)

@@ -216,4 +216,15 @@ int kkt_inverse_entries(const kkt_factors *factors, ptrdiff_t count, const int *
 /* |b - A x| / (|A| |x| + |b|) in the maximum norm; r (n) gets b - A x. */
 double kkt_backward_error(const kkt_matrix *a, const double *x, const double *b, double *r);
 
+/* r := r - A x for so many vectors side by side, (n, count) each. */
+void kkt_subtract(const kkt_matrix *a, int count, const double *x, double *r);
+
+/* x' A x of so many vectors side by side, (n, count), added to value (count), and |x|' |A| |x|, the
+ * sizes of their terms, to size. */
+void kkt_forms(const kkt_matrix *a, int count, const double *x, double *value, double *size);
+
+/* Moves scale (n) by sweeps over the entries until the largest one of each scaled row is near 1 (Ruiz
+ * 2001, A scaling algorithm to equilibrate both rows and columns norms in matrices, RAL-TR-2001-034). */
+int kkt_equilibrate(const kkt_matrix *a, int sweeps, double *scale);
+
 #endif

@@ -190,3 +190,46 @@ double kkt_backward_error(const kkt_matrix *a, const double *x, const double *b,
     const double scale = matrix * largest(n, x) + largest(n, b);
     return scale > 0.0 ? largest(n, r) / scale : largest(n, r);
 }
+
+void kkt_subtract(const kkt_matrix *a, int count, const double *x, double *restrict r) {
+    for (ptrdiff_t e = 0; e < a->n_entries; e++) {
+        const ptrdiff_t i = (ptrdiff_t)(a->row[e] - 1) * count;
+        const ptrdiff_t j = (ptrdiff_t)(a->column[e] - 1) * count;
+        const double value = a->values[e];
+        for (int k = 0; k < count; k++) r[i + k] -= value * x[j + k];
+        if (i == j) continue;
+        for (int k = 0; k < count; k++) r[j + k] -= value * x[i + k];
+    }
+}
+
+void kkt_forms(const kkt_matrix *a, int count, const double *x, double *restrict value,
+               double *restrict size) {
+    for (ptrdiff_t e = 0; e < a->n_entries; e++) {
+        const double *one = x + (ptrdiff_t)(a->row[e] - 1) * count;
+        const double *other = x + (ptrdiff_t)(a->column[e] - 1) * count;
+        const double entry = a->values[e] * (one == other ? 1.0 : 2.0);
+        for (int k = 0; k < count; k++) {
+            const double term = entry * one[k] * other[k];
+            value[k] += term;
+            size[k] += fabs(term);
+        }
+    }
+}
+
+int kkt_equilibrate(const kkt_matrix *a, int sweeps, double *scale) {
+    double *most = malloc((size_t)a->n * sizeof *most);
+    if (most == NULL) return KKT_NO_MEMORY;
+    for (int sweep = 0; sweep < sweeps; sweep++) {
+        memset(most, 0, (size_t)a->n * sizeof *most);
+        for (ptrdiff_t e = 0; e < a->n_entries; e++) {
+            const int i = a->row[e] - 1, j = a->column[e] - 1;
+            const double size = fabs(a->values[e]) * scale[i] * scale[j];
+            if (size > most[i]) most[i] = size;
+            if (size > most[j]) most[j] = size;
+        }
+        for (int k = 0; k < a->n; k++)
+            if (most[k] > 0.0) scale[k] /= sqrt(most[k]);
+    }
+    free(most);
+    return KKT_OK;
+}

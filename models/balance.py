@@ -1,5 +1,7 @@
 """Human standing: two links on an accelerating platform, with state feedback at the joints."""
 
+from functools import cache
+
 import sympy as sp
 
 from kinesym.symbolic.model import Model
@@ -22,6 +24,7 @@ SUBJECT = {
 GAINS = ((950.0, 175.0, 185.0, 50.0), (45.0, 290.0, 60.0, 26.0))
 
 
+@cache
 def standing_plant() -> Model:
     """Legs and torso, driven by ankle torque T_a, hip torque T_h [N m] and platform acceleration a.
 
