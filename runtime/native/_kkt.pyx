@@ -63,6 +63,7 @@ cdef extern from "kkt/kkt.h" nogil:
 
     int kkt_analyse(int, ptrdiff_t, const int *, const int *, const int *, kkt_way, int,
                     kkt_plan **)
+    kkt_plan *kkt_share_plan(kkt_plan *)
     void kkt_free_plan(kkt_plan *)
     void kkt_pattern_key(int, ptrdiff_t, const int *, const int *, const int *, uint64_t *)
     int kkt_find_stages(int, ptrdiff_t, const int *, const int *, int *)
@@ -146,7 +147,8 @@ def open_session(int n, stages, int threads=1, int max_rows=MAX_ROWS,
 
 
 cdef class Workspace:
-    """The analysis of a pattern and memory for its factors, which one `Factorisation` can take."""
+    """The analysis of a pattern, which any `Factorisation` can use, and perhaps memory for factors,
+    which the first one takes."""
 
     cdef kkt_plan *_plan
     cdef kkt_factors *_factors
@@ -225,8 +227,8 @@ cdef class Factorisation:
     reverse : eliminate from the first stage to the last instead of backwards.
     max_rows : of a front. threads : that work at most, where they save time; rounding depends on how
         many. parts : so many, whether or not that saves time. one_way : no part is eliminated
-        against the direction of the others. workspace : taken over if it is of this pattern, in the same order: then
-        nothing is analysed, and direction and threads are as they were; else freed.
+        against the direction of the others. workspace : used if it is of this pattern, in the same
+        order: then nothing is analysed, and direction and threads are as they were; else freed.
 
     Raises `ValueError` if the pattern has no narrow stages.
     """
@@ -251,8 +253,10 @@ cdef class Factorisation:
                 raise ValueError(f"stages must be {n} numbers >= {KKT_UNKNOWN}")
             hint = ints(given, (n,), "stages")
         if workspace is not None and workspace.fits(n, len(i), self._row, self._column, hint):
-            self._plan, self._factors = workspace._plan, workspace._factors
-            workspace._plan, workspace._factors = NULL, NULL
+            self._plan = kkt_share_plan(workspace._plan)
+            self._factors, workspace._factors = workspace._factors, NULL
+            if self._factors == NULL and kkt_new_factors(self._plan, &self._factors) != KKT_OK:
+                raise MemoryError
             self._factors.ready = 0  # until there are factors of these values
             return
         if workspace is not None:
@@ -271,6 +275,13 @@ cdef class Factorisation:
     def __dealloc__(self):
         kkt_free_factors(self._factors)
         kkt_free_plan(self._plan)
+
+    @property
+    def workspace(self):
+        """The analysis, for other matrices of this pattern."""
+        cdef Workspace made = Workspace()
+        made._plan = kkt_share_plan(self._plan)
+        return made
 
     def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY,
                   double faint=0.0):

@@ -27,9 +27,10 @@ _REFINED = 1e-8
 ADDED = (1e-9, 1e-11, 1e-13)
 #: Factors of the regularisation for parameters; the first that leaves a regular matrix is used.
 _MORE = (1.0, 1e3, 1e6)
-#: Qualities of pivots, see `kkt.h`, with which entries of the inverse have about as many digits as
-#: solutions.
-_STRICT = (0.1, 0.01)
+#: Qualities of pivots, see `kkt.h`, that suffice for solutions.
+_PLAIN = (1e-4, 1e-4)
+#: Qualities of pivots with which entries of the inverse have about as many digits as solutions.
+STRICT = (0.1, 0.01)
 #: Numbers in a batch of right-hand sides, which bounds its memory (160 MB).
 _BATCH = 20_000_000
 #: Sweeps of scaling; few more change little.
@@ -57,7 +58,8 @@ class Kkt:
 
     fitted : whether it is the matrix of a fit, which counts as singular if its factors exist by
     rounding alone; that of an optimal motion with inputs at their bounds may come as near.
-    workspace : of the solve that led there, for the first factors.
+    workspace : of the solve that led there, or of a matrix of the same pattern. quality : of the
+    pivots of the first factors.
     """
 
     hessian: Entries
@@ -68,6 +70,7 @@ class Kkt:
     sizes: Array | None = None
     fitted: bool = False
     workspace: Workspace | None = None
+    quality: tuple[float, float] = _PLAIN
 
     @property
     def order(self) -> int:
@@ -101,13 +104,19 @@ class Kkt:
         )
         return rows, columns, np.concatenate([h, diagonal[:n], a, diagonal[n:]])
 
-    def column(self, place: int) -> Array:
-        """Column (n + m,) of the matrix without the stiffness of bounds."""
+    def columns(self, places: NDArray[np.intp]) -> Array:
+        """Columns (n + m, k) of the matrix without the stiffness of bounds."""
         (i, j, h), (row, column, a) = self.hessian, self.jacobian
-        found, mirrored = np.zeros(self.order), (i == place) & (j != place)
-        np.add.at(found, i[j == place], h[j == place])
-        np.add.at(found, j[mirrored], h[mirrored])
-        np.add.at(found, len(self.stiffness) + row[column == place], a[column == place])
+        found, number = np.zeros((self.order, len(places))), np.full(self.order, -1)
+        number[places] = np.arange(len(places))
+        mirrored = i != j
+        for rows, columns, values in (
+            (i, j, h),
+            (j[mirrored], i[mirrored], h[mirrored]),
+            (row + len(self.stiffness), column, a),
+        ):
+            mine = number[columns] >= 0
+            np.add.at(found, (rows[mine], number[columns[mine]]), values[mine])
         return found
 
     def factorised(self) -> KktFactors:
@@ -122,6 +131,12 @@ class Kkt:
         """Whether it has no factors, or only by rounding."""
         return isinstance(self._found, RuntimeError)
 
+    @property
+    def analysis(self) -> Workspace | None:
+        """The analysis that its factors needed, for a matrix of the same pattern; None if it is
+        singular."""
+        return None if isinstance(self._found, RuntimeError) else self._found.workspace
+
     @cached_property
     def _factorised(self) -> KktFactors:
         assert not isinstance(self._found, RuntimeError)
@@ -130,7 +145,8 @@ class Kkt:
     @cached_property
     def _found(self) -> _InTime | _General | RuntimeError:
         try:
-            factors = _factors(self.lower(), self._every_stage, self.order, self.workspace)
+            made = (self.lower(), self._every_stage, self.order, self.workspace, self.quality)
+            factors = _factors(*made)
         except RuntimeError as error:
             return error
         if self.fitted and self._null_by(factors):
@@ -232,11 +248,17 @@ class _InTime:
     good pivots, `RuntimeError` if the matrix is singular."""
 
     def __init__(
-        self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace | None
+        self,
+        lower: Entries,
+        stages: NDArray[np.int32],
+        workspace: Workspace | None,
+        quality: tuple[float, float],
     ) -> None:
         (rows, columns, self._values), self._n = lower, len(stages)
         self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
-        ended = self._factors.factorise(self._values)
+        self._quality, ended = quality, self._factors.factorise(self._values, *quality)
+        if ended == Factors.DELAYED and quality != _PLAIN:
+            ended = self._factors.factorise(self._values)
         if ended == Factors.DELAYED:
             self._factors = Factorisation(self._n, rows, columns, stages, reverse=True)
             ended = self._factors.factorise(self._values)
@@ -285,9 +307,16 @@ class _InTime:
     @cached_property
     def _strict(self) -> Factorisation:
         """Factors by better pivots, if the matrix has enough of them."""
-        if self._factors.factorise(self._values, *_STRICT) != "ok":
+        if self._quality == STRICT:
+            return self._factors
+        if self._factors.factorise(self._values, *STRICT) != Factors.OK:
             self._factors.factorise(self._values)
         return self._factors
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The analysis, for another matrix of the same pattern."""
+        return self._factors.workspace
 
     def _left(self, x: Array, b: Array) -> Array:
         return self._factors.residual(self._values, x, b)[0]
@@ -318,6 +347,10 @@ class _General:
     def negative(self) -> int | None:
         return None
 
+    @property
+    def workspace(self) -> Workspace | None:
+        return None
+
 
 def _entries_by_solutions(
     solve: Callable[[Array], Array], n: int, rows: NDArray[np.intp], columns: NDArray[np.intp]
@@ -342,13 +375,17 @@ def _units(n: int, wanted: NDArray[np.intp]) -> Array:
 
 
 def _factors(
-    lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace | None = None
+    lower: Entries,
+    stages: NDArray[np.int32] | None,
+    n: int,
+    workspace: Workspace | None = None,
+    quality: tuple[float, float] = _PLAIN,
 ) -> _InTime | _General:
     """Factors by stages if possible, else by SuperLU. Raises `RuntimeError` if the matrix is
     singular."""
     if stages is not None:
         with suppress(ValueError):  # no narrow stages, or no good pivots in them
-            return _InTime(lower, stages, workspace)
+            return _InTime(lower, stages, workspace, quality)
     return _General(lower, n)
 
 

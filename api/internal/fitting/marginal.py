@@ -3,15 +3,21 @@ by Laplace approximation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
-from kinesym.internal.fitting.marginal_laplace import log_likelihood
+from kinesym.internal.fitting.marginal_laplace import (
+    heights,
+    heights_of_samples,
+    priors_of_inputs,
+    volume,
+)
 from kinesym.internal.problems.random_effects import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import first_std
@@ -25,16 +31,23 @@ from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import kkt_at
 from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.likelihood import LogVolume
 from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.problem import Problem
 
 #: Tolerance of -2 log L at the end of the search.
 _TOLERANCE = 1e-9
-#: Step of finite differences of likelihoods, in standard errors.
-_SHORT = 1e-2
-#: Step of finite differences of their gradients, in standard errors.
-_LONG = 3e-2
+#: Step of finite differences of the entries of matrices, in standard errors.
+_SHORT = 1e-4
+#: Step of finite differences of gradients, in standard errors.
+_LONG = 1e-2
+#: Decrease of the objective that a step of Newton's method predicts where it ends.
+_MET = 1e-18
+#: Steps of Newton's method at most.
+_STEPS = 8
+#: Share of the decrease before that a step of Newton's method predicts, at most.
+_FASTER = 0.1
 #: Least standard deviation, as a share of that of the samples: samples count as exact there.
 _EXACT = 1e-4
 #: Standard deviation, as a share of that of the samples, that is going to zero.
@@ -51,15 +64,27 @@ _ITERATIONS = 300
 class Best(NamedTuple):
     """The best trajectories with given parameters and standard deviations.
 
-    ways : how z and the multipliers (n + m, k) follow the unknowns. curvature : second derivatives
-    of the objective in each of these, all else following, (k,).
+    volume : of all others around them. slope : derivatives of the objective and of the heights of
+    densities by the unknowns, (k,). ways : how z and the multipliers (n + m, k) follow these.
+    curvature : second derivatives of the objective in each of them, all else following, (k,).
     """
 
     found: Solved
     nlp: NLP
     trials: Sequence[Experiment]
+    volume: LogVolume
+    slope: Array
     ways: Array
     curvature: Array
+
+
+class Partial(NamedTuple):
+    """Derivatives by an unknown that is no part of z: of the gradient of the objective (n,), of the
+    objective and the heights of densities, and the second derivative of the objective."""
+
+    side: Array
+    slope: float
+    bend: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +108,11 @@ class Marginal:
     of the distributions of these, then the logarithms of standard deviations that are not known.
 
     For each the trajectories are solved for with the parameters held by their bounds, so that one
-    library serves all. Its derivative is by differences between neighbours that are predicted, not
-    solved for: z and the multipliers follow to first order by the matrix of Karush, Kuhn and
-    Tucker, the Lagrange function is right to third order there, and the determinants to second.
+    library serves all: by IPOPT at first, then by Newton's method from where z and the multipliers
+    lead to first order. Of the objective there, an unknown moves only the part in which it stands
+    itself (envelope theorem). Of a determinant the derivative is the trace of the inverse times
+    that of the matrix, for which those entries of the inverse suffice in which the matrix has any;
+    the derivative of the matrix, along which z and the multipliers follow, is by differences.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
     the nonlinear program of other trials and distributions from a near one. seen : see
@@ -144,7 +171,7 @@ class Marginal:
         count = len(self._mine) + len(h)
         ways = np.vstack([np.eye(count, len(outer)), best.ways[random]])
         covariance = ways @ outer @ ways.T
-        covariance[count:, count:] += 2.0 * self._left(found.at, random)
+        covariance[count:, count:] += 2.0 * best.volume.whole.inverse(random)
         scale = [slopes[~some.random], some.slopes(h), slopes[some.random]]
         size = np.concatenate(scale)
         fixed, drawn = list(names[~some.random]), list(names[some.random])
@@ -187,14 +214,6 @@ class Marginal:
         gone = zip(self.groups, held | np.array(small, dtype=bool), strict=True)
         return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
 
-    def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
-        """Inverse of the curvature in some entries of z, with x held and all else following."""
-        best: Best = at.state
-        if not len(which):
-            return np.zeros((0, 0))
-        kkt = self._value(at.x, best.trials, best.nlp, best.found.z, best.found.multipliers)[1]
-        return kkt.factorised().inverse(which)
-
     # -- values ---------------------------------------------------------------------------------
 
     @cached_property
@@ -204,6 +223,15 @@ class Marginal:
     @cached_property
     def _random(self) -> NDArray[np.intp]:
         return self.nlp.layout.parameter_offset + np.flatnonzero(self.population.random)
+
+    @cached_property
+    def _prior(self) -> Mapping[str, sp.Expr]:
+        return priors_of_inputs(self.symbolic)
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows and columns of the Jacobian."""
+        return self.nlp.jacobian_structure.arrays()
 
     @property
     def _bounds(self) -> tuple[Array, Array]:
@@ -252,15 +280,52 @@ class Marginal:
         return low, high
 
     def _near(self, x: Array, other: Value) -> Value | None:
-        """Value at x, from the best trajectories of another x."""
+        """Value at x, from the best trajectories of another x: by IPOPT where Newton's method
+        does not converge."""
+        if self.chosen.late:
+            return None
         best: Best = other.state
         z, multipliers = _ahead(best, best.ways @ (x - other.x))
-        chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
-        found = self._solved(x, Start(z, multipliers), chosen, best.nlp)
+        start = Start(np.clip(z, *self._held(x)), multipliers)
+        found = self._by_newton(x, start, best)
+        if isinstance(found, str):
+            chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
+            found = self._solved(x, start, chosen, best.nlp)
         return None if isinstance(found, str) else found
 
+    def _by_newton(self, x: Array, start: Start, best: Best) -> Value | str:
+        """Best trajectories near others, no bound being active, by Newton's method; a sentence if
+        it does not converge."""
+        trials, nlp = self._on(x, best.nlp)
+        z, (of_rows, *of_bounds), made = start.z, start.multipliers, best.volume
+        before, n = np.inf, len(z)
+        try:
+            for _ in range(_STEPS):
+                made = made.at(nlp.hessian(z, of_rows, 1.0), nlp.jacobian(z), self.seen(z))
+                side = self._left(nlp, z, of_rows)
+                step = made.whole.solve(side[:, None])[:, 0]
+                falls = float(np.abs(side) @ np.abs(step))
+                if falls <= _MET or not falls <= _FASTER * before:
+                    break
+                z, of_rows, before = z - step[:n], of_rows - step[n:], falls
+            multipliers = (of_rows, *of_bounds)
+            kkt = self._kkt(x, nlp, z, multipliers)
+            if not falls <= _TOLERANCE or not made.whole.fits(kkt):
+                return _UNSOLVED.format("Newton's method does not converge")
+            known = {"z": z, "multipliers": multipliers, "objective": nlp.cost(z)}
+            found = replace(best.found, status=Solve.CONVERGED, **known)
+            return self._valued(x, trials, nlp, found, kkt, made)
+        except ValueError as error:
+            return str(error)
+
+    def _kkt(self, x: Array, nlp: NLP, z: Array, multipliers: tuple[Array, Array, Array]) -> Kkt:
+        """Matrix with the parameters fixed."""
+        limits = (self._held(x), self.problem.constraint_bounds)
+        return kkt_at(nlp, z, multipliers, *limits, self.idle)
+
     def _solved(self, x: Array, start: Start, chosen: SolverOptions, near: NLP) -> Value | str:
-        """Best trajectories, and the value of -2 log L there; a sentence if there is none."""
+        """Best trajectories by IPOPT, and the value of -2 log L there; a sentence if there is
+        none."""
         trials, nlp = self._on(x, near)
         bounds = self._held(x)
         problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
@@ -269,59 +334,68 @@ class Marginal:
         ended = found.status is Solve.SMALL_STEP
         if not (found.status.success or ended):
             return _UNSOLVED.format(found.message)
+        z, kkt = found.z, self._kkt(x, nlp, found.z, found.multipliers)
+        about = (nlp.layout, self._prior.keys(), self.population.random)
         try:
-            value, kkt = self._value(x, trials, nlp, found.z, found.multipliers)
+            made = volume(*about, kkt, self.seen(z))
+            if ended:  # at the minimum, but for the rounding of what is small beside it?
+                side = self._left(nlp, z, found.multipliers[0])
+                if abs(side @ made.whole.solve(side[:, None])[:, 0]) > _TOLERANCE:
+                    return _UNSOLVED.format(found.message)
+                found = replace(found, status=Solve.ACCEPTABLE)
+            return self._valued(x, trials, nlp, found, kkt, made)
         except ValueError as error:
             return str(error)
-        if ended:  # at the minimum, but for the rounding of what is small beside it?
-            if self._falls(nlp, kkt, found) > _TOLERANCE:
-                return _UNSOLVED.format(found.message)
-            found = replace(found, status=Solve.ACCEPTABLE)
-        ways, curvature = self._followed(x, nlp, found.z, kkt)
-        return Value(x, value, Best(found, nlp, trials, ways, curvature))
 
-    def _falls(self, nlp: NLP, kkt: Kkt, found: Solved) -> float:
-        """Newton decrement: change of the objective that a step of Newton's method predicts."""
+    def _left(self, nlp: NLP, z: Array, multipliers: Array) -> Array:
+        """Gradient of the Lagrange function without bounds, and what constraints are off by,
+        (n + m,)."""
         low, high = self.problem.constraint_bounds
-        rows, columns, slopes = kkt.jacobian
-        side = np.append(nlp.gradient(found.z), nlp.constraints(found.z) - np.clip(0.0, low, high))
-        np.add.at(side, columns, slopes * found.multipliers[0][rows])
-        side[kkt.gone] = 0.0
-        return float(abs(side @ kkt.factorised().factors.solve(side[:, None])[:, 0]))
+        rows, columns = self._places
+        pulls = np.bincount(columns, nlp.jacobian(z) * multipliers[rows], len(z))
+        off = nlp.constraints(z) - np.clip(0.0, low, high)
+        return np.append(nlp.gradient(z) + pulls, np.where(low == high, off, 0.0))
 
-    def _value(
+    def _valued(
         self,
         x: Array,
         trials: Sequence[Experiment],
         nlp: NLP,
-        z: Array,
-        multipliers: tuple[Array, Array, Array],
-    ) -> tuple[float, Kkt]:
-        """-2 log L with the Lagrange function for the objective: where the constraints hold to
-        first order only, it is that of the best trajectories to third order."""
-        low, high = self.problem.constraint_bounds
-        kkt = kkt_at(nlp, z, multipliers, self._held(x), (low, high), self.idle)
-        off = np.where(low == high, nlp.constraints(z) - np.where(low == high, low, 0.0), 0.0)
-        aim = nlp.cost(z) + float(multipliers[0] @ off)
-        known = [dict[str, float]() for _ in trials]
-        drawn = self.population.random, self.population.heights(self._spread(x))
-        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z), drawn)
-        return -2.0 * log_likelihood(*made), kkt
+        found: Solved,
+        kkt: Kkt,
+        made: LogVolume,
+    ) -> Value:
+        """-2 log L at the best trajectories, with all that its gradient needs. Raises `ValueError`
+        if they are no minimum."""
+        high = heights(nlp, trials, self._prior, [{} for _ in trials])
+        high += self.population.heights(self._spread(x))
+        left = self._left(nlp, found.z, found.multipliers[0])
+        objective = nlp.cost(found.z) + float(found.multipliers[0] @ left[len(found.z) :])
+        best = self._followed(x, trials, nlp, found, kkt, made)
+        return Value(x, objective + high - 2.0 * made.value, best)
 
     # -- derivatives ----------------------------------------------------------------------------
 
     def _slope(self, at: Value) -> Array:
         """The gradient."""
         best: Best = at.state
-        steps, slope = _SHORT * self._errors(at, best.curvature), np.zeros(len(at.x))
+        steps, found = _SHORT * self._errors(at, best.curvature), best.slope.copy()
+        slopes = best.volume.slopes()
         for k, step in enumerate(steps):
-            for side in (step, -step):
-                x = at.x.copy()
-                x[k] += side
-                trials, nlp = self._on(x, best.nlp)
-                ahead = _ahead(best, side * best.ways[:, k])
-                slope[k] += self._value(x, trials, nlp, *ahead)[0] / (2.0 * side)
-        return slope
+            sides = [self._entries(at, k, side) for side in (step, -step)]
+            changes = (after - before for after, before in zip(*sides, strict=True))
+            found[k] -= sum(map(np.dot, slopes, changes)) / step
+        return found
+
+    def _entries(self, at: Value, k: int, change: float) -> tuple[Array, Array, Array]:
+        """Entries of Hessian, Jacobian, and Hessian of the samples alone, where an unknown changes
+        and all else follows."""
+        best: Best = at.state
+        x = at.x.copy()
+        x[k] += change
+        nlp = self._on(x, best.nlp)[1]
+        z, (of_rows, _, _) = _ahead(best, change * best.ways[:, k])
+        return nlp.hessian(z, of_rows, 1.0), nlp.jacobian(z), self.seen(z)
 
     def _errors(self, at: Value, curvature: Array) -> Array:
         """Standard errors from a curvature (k,), or the longest steps where these are less."""
@@ -351,40 +425,51 @@ class Marginal:
         covariance[np.ix_(free, free)] = inverse
         return covariance
 
-    def _followed(self, x: Array, nlp: NLP, z: Array, kkt: Kkt) -> tuple[Array, Array]:
-        """Derivatives of the solution by the unknowns, and curvatures; see `Best`."""
-        r, pad = len(self._mine), np.zeros(kkt.order - len(z))
+    def _followed(
+        self,
+        x: Array,
+        trials: Sequence[Experiment],
+        nlp: NLP,
+        found: Solved,
+        kkt: Kkt,
+        made: LogVolume,
+    ) -> Best:
+        """The best trajectories with derivatives by the unknowns."""
+        z, mine, r = found.z, self._mine, len(self._mine)
         parts = [*self._of_spread(x, z)]
-        parts += [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
-        columns = [kkt.column(int(p)) for p in self._mine]
-        sides = np.array([*columns, *(np.append(side, pad) for side, _ in parts)])
-        own = np.array([*(column[p] for column, p in zip(columns, self._mine, strict=True))])
-        own = np.append(own, [curved for _, curved in parts])
-        if not len(sides):
-            return np.zeros((kkt.order, 0)), own
-        inner = np.where(kkt.gone[:, None], 0.0, sides.T)
-        ways = -kkt.factorised().factors.solve(inner)
-        curvature = own + np.einsum("ij,ij->j", inner, ways)
-        ways[self._mine, np.arange(r)] = 1.0
-        return ways, curvature
+        parts += [self._of_std(x, trials, nlp, z, k) for k in range(len(self.groups))]
+        columns, sides = kkt.columns(mine), np.zeros((kkt.order, r + len(parts)))
+        sides[:, :r] = columns
+        for side, part in zip(sides[: len(z), r:].T, parts, strict=True):
+            side[:] = part.side
+        ways = -made.whole.solve(sides)
+        own = [*columns[mine, np.arange(r)], *(part.bend for part in parts)]
+        curvature = np.array(own) + np.einsum("ij,ij->j", sides, ways)
+        ways[mine, np.arange(r)] = 1.0
+        slope = [*self._left(nlp, z, found.multipliers[0])[mine], *(part.slope for part in parts)]
+        return Best(found, nlp, trials, made, np.array(slope), ways, curvature)
 
-    def _of_spread(self, x: Array, z: Array) -> Iterator[tuple[Array, float]]:
-        """Derivatives by each unknown moment of a distribution: of the gradient, and the second one
-        of the objective."""
-        values = self.nlp.layout.parameter_values(z)
-        for row, bent in self.population.pulls(self._spread(x), values):
+    def _of_spread(self, x: Array, z: Array) -> Iterator[Partial]:
+        """Derivatives by each unknown moment of a distribution."""
+        h, values = self._spread(x), self.nlp.layout.parameter_values(z)
+        slopes = self.population.density_slopes(h, values)
+        for (row, bend), slope in zip(self.population.pulls(h, values), slopes, strict=True):
             side = np.zeros(len(z))
             self.nlp.layout.parameter_values(side)[:] = row
-            yield side, bent
+            yield Partial(side, slope, bend)
 
-    def _of_std(self, x: Array, nlp: NLP, z: Array, group: int) -> tuple[Array, float]:
-        """Derivatives by the logarithm of a standard deviation: of the gradient, and the second one
-        of the objective; a part of both is proportional to 1/std^2."""
+    def _of_std(
+        self, x: Array, trials: Sequence[Experiment], nlp: NLP, z: Array, group: int
+    ) -> Partial:
+        """Derivatives by the logarithm of a standard deviation, from its double: a part of the
+        objective is proportional to 1/std^2, the heights to log std."""
         double = x.copy()
         double[len(x) - len(self.groups) + group] += np.log(2.0)
-        other = self._on(double, nlp)[1]
-        part = (nlp.gradient(z) - other.gradient(z)) / 0.75
-        return -2.0 * part, 4.0 * (nlp.cost(z) - other.cost(z)) / 0.75
+        others, other = self._on(double, nlp)
+        side = (nlp.gradient(z) - other.gradient(z)) / 0.75
+        squares = (nlp.cost(z) - other.cost(z)) / 0.75
+        higher = heights_of_samples(other, others) - heights_of_samples(nlp, trials)
+        return Partial(-2.0 * side, higher / float(np.log(2.0)) - 2.0 * squares, 4.0 * squares)
 
 
 def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]]:

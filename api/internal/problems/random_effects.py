@@ -188,6 +188,18 @@ class Population:
             for effect in self.effects
         )
 
+    def density_slopes(self, h: Array, values: Array) -> list[float]:
+        """Derivatives by each entry of h: of -2 log of the densities of all values (r,), as z has
+        them."""
+        numbers, found = self.numbers(h), list[float]()
+        for effect, what in self._entries:
+            mean, sd = numbers[effect.name]
+            e = (values[effect.places] - mean) / sd
+            found.append(
+                float(-2.0 * e.sum() / sd if what == "mean" else 2.0 * len(e) - 2.0 * e @ e)
+            )
+        return found
+
     def pulls(self, h: Array, values: Array) -> list[tuple[Array, float]]:
         """Derivatives by each entry of h: of the gradient of the squares ((p - mean)/sd)^2 in all
         values (r,), as z has them, and the second derivative of the squares."""
