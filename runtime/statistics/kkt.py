@@ -106,18 +106,9 @@ class Kkt:
 
     def columns(self, places: NDArray[np.intp]) -> Array:
         """Columns (n + m, k) of the matrix without the stiffness of bounds."""
-        (i, j, h), (row, column, a) = self.hessian, self.jacobian
-        found, number = np.zeros((self.order, len(places))), np.full(self.order, -1)
-        number[places] = np.arange(len(places))
-        mirrored = i != j
-        for rows, columns, values in (
-            (i, j, h),
-            (j[mirrored], i[mirrored], h[mirrored]),
-            (row + len(self.stiffness), column, a),
-        ):
-            mine = number[columns] >= 0
-            np.add.at(found, (rows[mine], number[columns[mine]]), values[mine])
-        return found
+        sizes = len(self.stiffness), len(self.softness)
+        found = columns(places, self.hessian[:2], self.jacobian[:2], sizes)
+        return found.of(self.hessian[2], self.jacobian[2])
 
     def factorised(self) -> KktFactors:
         """Factors by the time-structured solver or by SuperLU; raises `ValueError` if it is
@@ -194,6 +185,44 @@ class Kkt:
         if self.stages is None:
             return None
         return np.append(self.stages, np.full(len(self.softness), UNKNOWN, dtype=np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns (order, count) of a KKT matrix, as places of entries of Hessian and Jacobian: rows,
+    columns, and numbers among both."""
+
+    order: int
+    count: int
+    places: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
+
+    def of(self, hessian: Array, jacobian: Array) -> Array:
+        """The columns of the matrix with these entries."""
+        rows, which, entries = self.places
+        found, begin = np.zeros((self.order, self.count)), len(hessian)
+        values, late = np.empty(len(entries)), entries >= begin
+        values[~late], values[late] = hessian[entries[~late]], jacobian[entries[late] - begin]
+        np.add.at(found, (rows, which), values)
+        return found
+
+
+def columns(
+    wanted: NDArray[np.intp],
+    hessian: tuple[NDArray[Any], NDArray[Any]],
+    jacobian: tuple[NDArray[Any], NDArray[Any]],
+    sizes: tuple[int, int],
+) -> Columns:
+    """Columns of variables in a matrix; hessian, jacobian : rows and columns of the entries. sizes
+    : numbers of variables and of constraints."""
+    (i, j), (row, column), (n, m) = hessian, jacobian, sizes
+    mirrored, begin = np.flatnonzero(i != j), len(i)
+    rows = np.concatenate([i, j[mirrored], row + n])
+    which = np.full(n, -1)
+    which[wanted] = np.arange(len(wanted))
+    which = which[np.concatenate([j, i[mirrored], column])]
+    entries = np.concatenate([np.arange(begin), mirrored, begin + np.arange(len(row))])
+    mine = which >= 0
+    return Columns(n + m, len(wanted), (rows[mine], which[mine], entries[mine]))
 
 
 @dataclass(frozen=True, eq=False)

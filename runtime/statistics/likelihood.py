@@ -64,12 +64,13 @@ class Part:
         made = {"hessian": (i, j, h), "jacobian": (row, column, a)}
         return replace(self, matrix=replace(self.matrix, workspace=self.matrix.analysis, **made))
 
-    def fits(self, kkt: Kkt) -> bool:
-        """Whether this is the part of a matrix, in which no bound and no inequality is near."""
-        kept = np.zeros(kkt.order, dtype=bool)
+    def is_of(self, stiffness: Array, softness: Array) -> bool:
+        """Whether this is the part of the matrix with these diagonals, see `Kkt`, and no bound and
+        no inequality is near."""
+        kept = np.zeros(self.sizes[0], dtype=bool)
         kept[self.kept] = True
-        n = len(kkt.stiffness)
-        near = kkt.stiffness[kept[:n]] > 0.0, np.isfinite(kkt.softness[~kept[n:]])
+        n = len(stiffness)
+        near = stiffness[kept[:n]] > 0.0, np.isfinite(softness[~kept[n:]])
         return not any(each.any() for each in near)
 
     @property

@@ -4,6 +4,7 @@ by Laplace approximation."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from kinesym.internal.fitting.marginal_laplace import (
     priors_of_inputs,
     volume,
 )
+from kinesym.internal.fitting.marginal_mode import ROUNDED, Point, decrement, followed
 from kinesym.internal.problems.random_effects import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import first_std
@@ -29,8 +31,8 @@ from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.statistics.covariance import kkt_at
-from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.covariance import diagonals, kkt_at
+from kinesym.runtime.statistics.kkt import Columns, columns
 from kinesym.runtime.statistics.likelihood import LogVolume
 from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
 from kinesym.runtime.status import Solve
@@ -42,12 +44,6 @@ _TOLERANCE = 1e-9
 _SHORT = 1e-4
 #: Step of finite differences of gradients, in standard errors.
 _LONG = 1e-2
-#: Decrease of the objective that a step of Newton's method predicts where it ends.
-_MET = 1e-18
-#: Steps of Newton's method at most.
-_STEPS = 8
-#: Share of the decrease before that a step of Newton's method predicts, at most.
-_FASTER = 0.1
 #: Least standard deviation, as a share of that of the samples: samples count as exact there.
 _EXACT = 1e-4
 #: Standard deviation, as a share of that of the samples, that is going to zero.
@@ -64,13 +60,14 @@ _ITERATIONS = 300
 class Best(NamedTuple):
     """The best trajectories with given parameters and standard deviations.
 
-    volume : of all others around them. slope : derivatives of the objective and of the heights of
-    densities by the unknowns, (k,). ways : how z and the multipliers (n + m, k) follow these.
-    curvature : second derivatives of the objective in each of them, all else following, (k,).
+    found : by IPOPT. point : the trajectories. volume : of all others around them. slope :
+    derivatives of the objective and of the heights of densities by the unknowns, (k,). ways : how z
+    and the multipliers (n + m, k) follow these. curvature : second derivatives of the objective in
+    each of them, all else following, (k,).
     """
 
     found: Solved
-    nlp: NLP
+    point: Point
     trials: Sequence[Experiment]
     volume: LogVolume
     slope: Array
@@ -89,11 +86,12 @@ class Partial(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """Parameters of the largest likelihood, with the best trajectories. std : of groups of
-    measurements. priors : distributions of random effects. converged : whether the search has ended
-    at a maximum, after so many steps."""
+    """Parameters of the largest likelihood, with the best trajectories, and the trials with the
+    standard deviations. std : of groups of measurements. priors : distributions of random effects.
+    converged : whether the search has ended at a maximum, after so many steps."""
 
-    best: Best
+    solved: Solved
+    trials: Sequence[Experiment]
     likelihood: Likelihood
     std: dict[str, float]
     priors: Numbers
@@ -147,9 +145,9 @@ class Marginal:
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
         found = minimise(*made)
         about, best = self._uncertainty(found), found.at.state
-        told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
-            best=best._replace(found=told),
+            solved=_as_solved(best, start.state.found.linear_solver),
+            trials=best.trials,
             likelihood=self._likelihood(found, about),
             std=self._std(found.at.x),
             priors=self.population.numbers(self._spread(found.at.x)),
@@ -165,7 +163,7 @@ class Marginal:
         Association 84, 717, equation 3.3)."""
         layout, some, best = self.nlp.layout, self.population, found.at.state
         names, random = np.array(layout.parameters, dtype=object), self._random
-        slopes, h = layout.parameter_slopes(best.found.z), self._spread(found.at.x)
+        slopes, h = layout.parameter_slopes(best.point.z), self._spread(found.at.x)
         held = held_by(found.at.x, found.gradient, self._bounds)
         outer = self._covariance(found, held)
         count = len(self._mine) + len(h)
@@ -229,9 +227,14 @@ class Marginal:
         return priors_of_inputs(self.symbolic)
 
     @cached_property
-    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows and columns of the Jacobian."""
-        return self.nlp.jacobian_structure.arrays()
+    def _columns(self) -> Columns:
+        """Those of the parameters in the matrix of Karush, Kuhn and Tucker."""
+        structures = self.nlp.hessian_structure.arrays(), self.nlp.jacobian_structure.arrays()
+        return columns(self._mine, *structures, (self.nlp.n_variables, self.nlp.n_constraints))
+
+    @property
+    def _limits(self) -> tuple[Array, Array]:
+        return self.problem.constraint_bounds
 
     @property
     def _bounds(self) -> tuple[Array, Array]:
@@ -280,48 +283,26 @@ class Marginal:
         return low, high
 
     def _near(self, x: Array, other: Value) -> Value | None:
-        """Value at x, from the best trajectories of another x: by IPOPT where Newton's method
-        does not converge."""
+        """Value at x, from the best trajectories of another x: by Newton's method, or by IPOPT
+        where that does not converge."""
         if self.chosen.late:
             return None
         best: Best = other.state
-        z, multipliers = _ahead(best, best.ways @ (x - other.x))
-        start = Start(np.clip(z, *self._held(x)), multipliers)
-        found = self._by_newton(x, start, best)
-        if isinstance(found, str):
-            chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
-            found = self._solved(x, start, chosen, best.nlp)
-        return None if isinstance(found, str) else found
+        trials, nlp = self._on(x, best.point.nlp)
+        there, held = best.point.moved(best.ways @ (x - other.x)), self._held(x)
+        start = Point(nlp, np.clip(there.z, *held), there.multipliers)
+        with suppress(ValueError):
+            found = followed(start, best.volume, self.seen, self._limits)
+            if found is not None and self._is_inside(x, *found):
+                return self._valued(x, trials, best.found, *found)
+        chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
+        solved = self._solved(x, Start(start.z, start.multipliers), chosen, best.point.nlp)
+        return None if isinstance(solved, str) else solved
 
-    def _by_newton(self, x: Array, start: Start, best: Best) -> Value | str:
-        """Best trajectories near others, no bound being active, by Newton's method; a sentence if
-        it does not converge."""
-        trials, nlp = self._on(x, best.nlp)
-        z, (of_rows, *of_bounds), made = start.z, start.multipliers, best.volume
-        before, n = np.inf, len(z)
-        try:
-            for _ in range(_STEPS):
-                made = made.at(nlp.hessian(z, of_rows, 1.0), nlp.jacobian(z), self.seen(z))
-                side = self._left(nlp, z, of_rows)
-                step = made.whole.solve(side[:, None])[:, 0]
-                falls = float(np.abs(side) @ np.abs(step))
-                if falls <= _MET or not falls <= _FASTER * before:
-                    break
-                z, of_rows, before = z - step[:n], of_rows - step[n:], falls
-            multipliers = (of_rows, *of_bounds)
-            kkt = self._kkt(x, nlp, z, multipliers)
-            if not falls <= _TOLERANCE or not made.whole.fits(kkt):
-                return _UNSOLVED.format("Newton's method does not converge")
-            known = {"z": z, "multipliers": multipliers, "objective": nlp.cost(z)}
-            found = replace(best.found, status=Solve.CONVERGED, **known)
-            return self._valued(x, trials, nlp, found, kkt, made)
-        except ValueError as error:
-            return str(error)
-
-    def _kkt(self, x: Array, nlp: NLP, z: Array, multipliers: tuple[Array, Array, Array]) -> Kkt:
-        """Matrix with the parameters fixed."""
-        limits = (self._held(x), self.problem.constraint_bounds)
-        return kkt_at(nlp, z, multipliers, *limits, self.idle)
+    def _is_inside(self, x: Array, point: Point, volume: LogVolume) -> bool:
+        """Whether a point is away from bounds and inequalities."""
+        about = (point.nlp, point.z, point.multipliers, self._held(x), self._limits)
+        return volume.whole.is_of(*diagonals(*about, self.idle))
 
     def _solved(self, x: Array, start: Start, chosen: SolverOptions, near: NLP) -> Value | str:
         """Best trajectories by IPOPT, and the value of -2 log L there; a sentence if there is
@@ -334,45 +315,34 @@ class Marginal:
         ended = found.status is Solve.SMALL_STEP
         if not (found.status.success or ended):
             return _UNSOLVED.format(found.message)
-        z, kkt = found.z, self._kkt(x, nlp, found.z, found.multipliers)
+        point = Point(nlp, found.z, found.multipliers)
+        kkt = kkt_at(nlp, found.z, found.multipliers, bounds, self._limits, self.idle)
         about = (nlp.layout, self._prior.keys(), self.population.random)
         try:
-            made = volume(*about, kkt, self.seen(z))
+            made = volume(*about, kkt, self.seen(found.z))
             if ended:  # at the minimum, but for the rounding of what is small beside it?
-                side = self._left(nlp, z, found.multipliers[0])
-                if abs(side @ made.whole.solve(side[:, None])[:, 0]) > _TOLERANCE:
+                if decrement(point, made, self._limits)[1] > ROUNDED:
                     return _UNSOLVED.format(found.message)
                 found = replace(found, status=Solve.ACCEPTABLE)
-            return self._valued(x, trials, nlp, found, kkt, made)
+            return self._valued(x, trials, found, point, made)
         except ValueError as error:
             return str(error)
-
-    def _left(self, nlp: NLP, z: Array, multipliers: Array) -> Array:
-        """Gradient of the Lagrange function without bounds, and what constraints are off by,
-        (n + m,)."""
-        low, high = self.problem.constraint_bounds
-        rows, columns = self._places
-        pulls = np.bincount(columns, nlp.jacobian(z) * multipliers[rows], len(z))
-        off = nlp.constraints(z) - np.clip(0.0, low, high)
-        return np.append(nlp.gradient(z) + pulls, np.where(low == high, off, 0.0))
 
     def _valued(
         self,
         x: Array,
         trials: Sequence[Experiment],
-        nlp: NLP,
         found: Solved,
-        kkt: Kkt,
+        point: Point,
         made: LogVolume,
     ) -> Value:
         """-2 log L at the best trajectories, with all that its gradient needs. Raises `ValueError`
         if they are no minimum."""
-        high = heights(nlp, trials, self._prior, [{} for _ in trials])
-        high += self.population.heights(self._spread(x))
-        left = self._left(nlp, found.z, found.multipliers[0])
-        objective = nlp.cost(found.z) + float(found.multipliers[0] @ left[len(found.z) :])
-        best = self._followed(x, trials, nlp, found, kkt, made)
-        return Value(x, objective + high - 2.0 * made.value, best)
+        nlp, of_rows = point.nlp, point.multipliers[0]
+        value = nlp.cost(point.z) + float(of_rows @ point.off(self._limits)) - 2.0 * made.value
+        value += heights(nlp, trials, self._prior, [{} for _ in trials])
+        value += self.population.heights(self._spread(x))
+        return Value(x, value, self._followed(x, trials, found, point, made))
 
     # -- derivatives ----------------------------------------------------------------------------
 
@@ -393,9 +363,9 @@ class Marginal:
         best: Best = at.state
         x = at.x.copy()
         x[k] += change
-        nlp = self._on(x, best.nlp)[1]
-        z, (of_rows, _, _) = _ahead(best, change * best.ways[:, k])
-        return nlp.hessian(z, of_rows, 1.0), nlp.jacobian(z), self.seen(z)
+        there = best.point.moved(change * best.ways[:, k])
+        there = replace(there, nlp=self._on(x, best.point.nlp)[1])
+        return there.hessian, there.jacobian, self.seen(there.z)
 
     def _errors(self, at: Value, curvature: Array) -> Array:
         """Standard errors from a curvature (k,), or the longest steps where these are less."""
@@ -429,25 +399,24 @@ class Marginal:
         self,
         x: Array,
         trials: Sequence[Experiment],
-        nlp: NLP,
         found: Solved,
-        kkt: Kkt,
+        point: Point,
         made: LogVolume,
     ) -> Best:
         """The best trajectories with derivatives by the unknowns."""
-        z, mine, r = found.z, self._mine, len(self._mine)
+        z, mine, r = point.z, self._mine, len(self._mine)
         parts = [*self._of_spread(x, z)]
-        parts += [self._of_std(x, trials, nlp, z, k) for k in range(len(self.groups))]
-        columns, sides = kkt.columns(mine), np.zeros((kkt.order, r + len(parts)))
-        sides[:, :r] = columns
+        parts += [self._of_std(x, trials, point.nlp, z, k) for k in range(len(self.groups))]
+        sides = np.zeros((len(z) + len(self._limits[0]), r + len(parts)))
+        sides[:, :r] = self._columns.of(point.hessian, point.jacobian)
         for side, part in zip(sides[: len(z), r:].T, parts, strict=True):
             side[:] = part.side
         ways = -made.whole.solve(sides)
-        own = [*columns[mine, np.arange(r)], *(part.bend for part in parts)]
+        own = [*sides[mine, np.arange(r)], *(part.bend for part in parts)]
         curvature = np.array(own) + np.einsum("ij,ij->j", sides, ways)
         ways[mine, np.arange(r)] = 1.0
-        slope = [*self._left(nlp, z, found.multipliers[0])[mine], *(part.slope for part in parts)]
-        return Best(found, nlp, trials, made, np.array(slope), ways, curvature)
+        slope = [*point.gradient[mine], *(part.slope for part in parts)]
+        return Best(found, point, trials, made, np.array(slope), ways, curvature)
 
     def _of_spread(self, x: Array, z: Array) -> Iterator[Partial]:
         """Derivatives by each unknown moment of a distribution."""
@@ -472,7 +441,10 @@ class Marginal:
         return Partial(-2.0 * side, higher / float(np.log(2.0)) - 2.0 * squares, 4.0 * squares)
 
 
-def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-    """z and multipliers beside the best ones."""
-    z, (of_rows, lower, upper) = best.found.z, best.found.multipliers
-    return z + change[: len(z)], (of_rows + change[len(z) :], lower, upper)
+def _as_solved(best: Best, linear_solver: str) -> Solved:
+    """The best trajectories as a result of IPOPT; linear_solver : a line on the first one."""
+    point, found = best.point, replace(best.found, linear_solver=linear_solver)
+    if point.z is found.z:
+        return found
+    known = {"z": point.z, "multipliers": point.multipliers, "status": Solve.CONVERGED}
+    return replace(found, objective=point.nlp.cost(point.z), **known)
