@@ -147,8 +147,7 @@ def open_session(int n, stages, int threads=1, int max_rows=MAX_ROWS,
 
 
 cdef class Workspace:
-    """The analysis of a pattern, which any `Factorisation` can use, and perhaps memory for factors,
-    which the first one takes."""
+    """The analysis of a pattern and memory for its factors, which one `Factorisation` can take."""
 
     cdef kkt_plan *_plan
     cdef kkt_factors *_factors
@@ -227,8 +226,9 @@ cdef class Factorisation:
     reverse : eliminate from the first stage to the last instead of backwards.
     max_rows : of a front. threads : that work at most, where they save time; rounding depends on how
         many. parts : so many, whether or not that saves time. one_way : no part is eliminated
-        against the direction of the others. workspace : used if it is of this pattern, in the same
-        order: then nothing is analysed, and direction and threads are as they were; else freed.
+        against the direction of the others. workspace : taken over if it is of this pattern, in the same order: then
+        nothing is analysed, and direction and threads are as they were; else freed. like : one of the
+        same matrix with other values, whose analysis is used; all else is as it is there.
 
     Raises `ValueError` if the pattern has no narrow stages.
     """
@@ -242,9 +242,15 @@ cdef class Factorisation:
 
     def __cinit__(self, int n, rows, columns, stages=None, bint reverse=False,
                   int max_rows=MAX_ROWS, int threads=1, int parts=0, bint one_way=False,
-                  Workspace workspace=None):
+                  Workspace workspace=None, Factorisation like=None):
         cdef kkt_way way
         cdef const int *hint = NULL
+        if like is not None:
+            self._keep, self._row, self._column = like._keep, like._row, like._column
+            self._plan = kkt_share_plan(like._plan)
+            if kkt_new_factors(self._plan, &self._factors) != KKT_OK:
+                raise MemoryError
+            return
         self._keep = [i, j] = _places(n, rows, columns)
         self._row, self._column = ints(i, i.shape, "rows"), ints(j, i.shape, "columns")
         if stages is not None:
@@ -253,10 +259,8 @@ cdef class Factorisation:
                 raise ValueError(f"stages must be {n} numbers >= {KKT_UNKNOWN}")
             hint = ints(given, (n,), "stages")
         if workspace is not None and workspace.fits(n, len(i), self._row, self._column, hint):
-            self._plan = kkt_share_plan(workspace._plan)
-            self._factors, workspace._factors = workspace._factors, NULL
-            if self._factors == NULL and kkt_new_factors(self._plan, &self._factors) != KKT_OK:
-                raise MemoryError
+            self._plan, self._factors = workspace._plan, workspace._factors
+            workspace._plan, workspace._factors = NULL, NULL
             self._factors.ready = 0  # until there are factors of these values
             return
         if workspace is not None:
@@ -277,11 +281,13 @@ cdef class Factorisation:
         kkt_free_plan(self._plan)
 
     @property
-    def workspace(self):
-        """The analysis, for other matrices of this pattern."""
-        cdef Workspace made = Workspace()
-        made._plan = kkt_share_plan(self._plan)
-        return made
+    def order(self):
+        """The order of the matrix."""
+        return self._plan.n
+
+    def again(self):
+        """Another one of the same pattern, without factors, which is not analysed."""
+        return Factorisation(self._plan.n, *self._keep, like=self)
 
     def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY,
                   double faint=0.0):

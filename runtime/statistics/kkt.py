@@ -58,8 +58,8 @@ class Kkt:
 
     fitted : whether it is the matrix of a fit, which counts as singular if its factors exist by
     rounding alone; that of an optimal motion with inputs at their bounds may come as near.
-    workspace : of the solve that led there, or of a matrix of the same pattern. quality : of the
-    pivots of the first factors.
+    workspace : of the solve that led there, for the first factors. like : without factors, of a
+    matrix of the same pattern. quality : of the pivots of the first factors.
     """
 
     hessian: Entries
@@ -70,6 +70,7 @@ class Kkt:
     sizes: Array | None = None
     fitted: bool = False
     workspace: Workspace | None = None
+    like: Factorisation | None = None
     quality: tuple[float, float] = _PLAIN
 
     @property
@@ -86,23 +87,28 @@ class Kkt:
         """Entries of the lower triangle, in IPOPT's order: those of H, the diagonal in S, those of
         A, the diagonal in D. Rows of fixed variables and left-out constraints have only 1 on the
         diagonal."""
-        n, gone = len(self.stiffness), self.gone
-        every = np.arange(self.order, dtype=np.int32)
-        diagonal = np.concatenate([self.stiffness, -self.softness])
-        diagonal[gone] = 1.0
-        (i, j, h), (row, column, a) = self.hessian, self.jacobian
-        if gone.any():
-            h, a = (
-                np.where(gone[i] | gone[j], 0.0, h),
-                np.where(gone[row + n] | gone[column], 0.0, a),
-            )
+        n, every = len(self.stiffness), np.arange(self.order, dtype=np.int32)
+        (i, j, _), (row, column, _) = self.hessian, self.jacobian
         rows = np.concatenate(
             [i, every[:n], row + n, every[n:]], dtype=np.int32, casting="same_kind"
         )
         columns = np.concatenate(
             [j, every[:n], column, every[n:]], dtype=np.int32, casting="same_kind"
         )
-        return rows, columns, np.concatenate([h, diagonal[:n], a, diagonal[n:]])
+        return rows, columns, self._lower_values()
+
+    def _lower_values(self) -> Array:
+        """The values of `lower`."""
+        n, gone = len(self.stiffness), self.gone
+        diagonal = np.concatenate([self.stiffness, -self.softness])
+        (i, j, h), (row, column, a) = self.hessian, self.jacobian
+        if gone.any():
+            diagonal[gone] = 1.0
+            h, a = (
+                np.where(gone[i] | gone[j], 0.0, h),
+                np.where(gone[row + n] | gone[column], 0.0, a),
+            )
+        return np.concatenate([h, diagonal[:n], a, diagonal[n:]])
 
     def columns(self, places: NDArray[np.intp]) -> Array:
         """Columns (n + m, k) of the matrix without the stiffness of bounds."""
@@ -123,10 +129,9 @@ class Kkt:
         return isinstance(self._found, RuntimeError)
 
     @property
-    def analysis(self) -> Workspace | None:
-        """The analysis that its factors needed, for a matrix of the same pattern; None if it is
-        singular."""
-        return None if isinstance(self._found, RuntimeError) else self._found.workspace
+    def pattern(self) -> Factorisation | None:
+        """The analysis of its pattern, without factors; None if it has none, or is singular."""
+        return None if isinstance(self._found, RuntimeError) else self._found.pattern
 
     @cached_property
     def _factorised(self) -> KktFactors:
@@ -136,6 +141,8 @@ class Kkt:
     @cached_property
     def _found(self) -> _InTime | _General | RuntimeError:
         try:
+            if self.like is not None:
+                return _InTime(self.like.again(), self._lower_values(), self.quality)
             made = (self.lower(), self._every_stage, self.order, self.workspace, self.quality)
             factors = _factors(*made)
         except RuntimeError as error:
@@ -272,25 +279,18 @@ class KktFactors:
 
 
 class _InTime:
-    """Factors of a symmetric matrix whose unknowns have stages, from the entries of its lower
-    triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, or have too few
-    good pivots, `RuntimeError` if the matrix is singular."""
+    """Factors of a symmetric matrix whose unknowns have stages; values : of its entries. quality :
+    of the pivots, those that suffice for solutions if the matrix has too few better ones. Raises
+    `ValueError` if it has too few good ones, `RuntimeError` if the matrix is singular."""
 
     def __init__(
-        self,
-        lower: Entries,
-        stages: NDArray[np.int32],
-        workspace: Workspace | None,
-        quality: tuple[float, float],
+        self, factors: Factorisation, values: Array, quality: tuple[float, float] = _PLAIN
     ) -> None:
-        (rows, columns, self._values), self._n = lower, len(stages)
-        self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
-        self._quality, ended = quality, self._factors.factorise(self._values, *quality)
+        self._factors, self._values, self._quality = factors, values, quality
+        self._n = factors.order
+        ended = factors.factorise(values, *quality)
         if ended == Factors.DELAYED and quality != _PLAIN:
-            ended = self._factors.factorise(self._values)
-        if ended == Factors.DELAYED:
-            self._factors = Factorisation(self._n, rows, columns, stages, reverse=True)
-            ended = self._factors.factorise(self._values)
+            ended = factors.factorise(values)
         if ended == Factors.DELAYED:
             raise ValueError(ended)
         if ended != Factors.OK:
@@ -343,9 +343,9 @@ class _InTime:
         return self._factors
 
     @property
-    def workspace(self) -> Workspace | None:
-        """The analysis, for another matrix of the same pattern."""
-        return self._factors.workspace
+    def pattern(self) -> Factorisation | None:
+        """The analysis, without factors."""
+        return self._factors.again()
 
     def _left(self, x: Array, b: Array) -> Array:
         return self._factors.residual(self._values, x, b)[0]
@@ -377,7 +377,7 @@ class _General:
         return None
 
     @property
-    def workspace(self) -> Workspace | None:
+    def pattern(self) -> Factorisation | None:
         return None
 
 
@@ -410,11 +410,15 @@ def _factors(
     workspace: Workspace | None = None,
     quality: tuple[float, float] = _PLAIN,
 ) -> _InTime | _General:
-    """Factors by stages if possible, else by SuperLU. Raises `RuntimeError` if the matrix is
-    singular."""
+    """Factors by stages if possible, in one direction of time or the other, else by SuperLU. Raises
+    `RuntimeError` if the matrix is singular."""
+    rows, columns, values = lower
     if stages is not None:
-        with suppress(ValueError):  # no narrow stages, or no good pivots in them
-            return _InTime(lower, stages, workspace, quality)
+        with suppress(ValueError):  # no narrow stages
+            found = Factorisation(n, rows, columns, stages, workspace=workspace)
+            with suppress(ValueError):  # no good pivots in them
+                return _InTime(found, values, quality)
+            return _InTime(Factorisation(n, rows, columns, stages, reverse=True), values, quality)
     return _General(lower, n)
 
 

@@ -57,12 +57,14 @@ class Part:
     def at(self, hessian: Array, jacobian: Array) -> Part:
         """The same part of a matrix with other entries, which is analysed no more; itself, with its
         factors, if its entries are the same."""
-        (i, j, before), (row, column, slopes) = self.matrix.hessian, self.matrix.jacobian
+        kkt = self.matrix
+        (i, j, before), (row, column, slopes) = kkt.hessian, kkt.jacobian
         h, a = hessian[self.entries[0]], jacobian[self.entries[1]]
         if np.array_equal(h, before) and np.array_equal(a, slopes):
             return self
-        made = {"hessian": (i, j, h), "jacobian": (row, column, a)}
-        return replace(self, matrix=replace(self.matrix, workspace=self.matrix.analysis, **made))
+        like = kkt.like or kkt.pattern
+        matrix = replace(kkt, hessian=(i, j, h), jacobian=(row, column, a), like=like)
+        return replace(self, matrix=matrix)
 
     def is_of(self, stiffness: Array, softness: Array) -> bool:
         """Whether this is the part of the matrix with these diagonals, see `Kkt`, and no bound and

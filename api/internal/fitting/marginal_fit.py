@@ -26,10 +26,10 @@ def log_likelihood(problem: Discretisation, solution: Solution) -> float:
     there, known = converged(problem, solution, "likelihood")
     check_terms(problem.symbolic)
     some, prior = there.population, priors_of_inputs(problem.symbolic)
-    seen = _seen(problem.on_grid_of(solution), known.free_vector)
-    found = volume(there.layout, prior.keys(), some.random, interior(there, known), seen)
     height = some.heights(some.entries(there.priors))
     height += heights(there.nlp, there.trials, prior, [run.parameters for run in known.trials])
+    seen = _seen(problem.on_grid_of(solution), known.free_vector)
+    found = volume(there.layout, prior.keys(), some.random, interior(there, known), seen)
     return found.value - 0.5 * (known.objective + height)
 
 
