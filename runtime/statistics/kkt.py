@@ -263,7 +263,8 @@ class KktFactors:
         """Entries (k,) of variables in the inverse, zero for fixed ones: in linear time, if the
         matrix has stages, for pairs of the same or neighbouring nodes."""
         found = self.factors.inverse_entries(rows, columns)
-        found[self.gone[rows] | self.gone[columns]] = 0.0
+        if self.gone.any():
+            found[self.gone[rows] | self.gone[columns]] = 0.0
         return found
 
     @property

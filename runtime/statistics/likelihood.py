@@ -22,13 +22,15 @@ class Part:
     """Principal submatrix of a KKT matrix, without fixed variables and left-out constraints.
 
     matrix : of what is left. kept : numbers of its variables and constraints among all, (k,).
-    entries : numbers of its entries among those of the Hessian, and of the Jacobian. sizes : order
-    of the whole matrix, and how many entries these have.
+    entries : numbers of its entries among those of the Hessian, and of the Jacobian. places : their
+    rows and columns, and how often they stand in the matrix. sizes : order of the whole matrix, and
+    how many entries Hessian and Jacobian have.
     """
 
     matrix: Kkt
     kept: NDArray[np.intp]
     entries: tuple[NDArray[np.intp], NDArray[np.intp]]
+    places: tuple[NDArray[np.int32], NDArray[np.int32], Array]
     sizes: tuple[int, int, int]
 
     @staticmethod
@@ -36,15 +38,21 @@ class Part:
         """The part of a matrix."""
         n, gone = len(kkt.stiffness), kkt.gone
         (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
-        kept, number = np.flatnonzero(~gone), np.cumsum(~gone) - 1
+        kept, number = np.flatnonzero(~gone), np.cumsum(~gone, dtype=np.int32) - 1
         variables = kept[kept < n]
         of_h = np.flatnonzero(~(gone[i] | gone[j]))
         of_a = np.flatnonzero(~(gone[row + n] | gone[column]))
-        rows = number[row[of_a] + n] - len(variables)
+        i, j, row, column = (
+            number[i[of_h]],
+            number[j[of_h]],
+            number[row[of_a] + n],
+            number[column[of_a]],
+        )
+        rows, columns = np.append(i, row), np.append(j, column)
         matrix = replace(
             kkt,
-            hessian=(number[i[of_h]], number[j[of_h]], h[of_h]),
-            jacobian=(rows, number[column[of_a]], a[of_a]),
+            hessian=(i, j, h[of_h]),
+            jacobian=(row - len(variables), column, a[of_a]),
             stiffness=kkt.stiffness[variables],
             softness=kkt.softness[kept[len(variables) :] - n],
             stages=None if kkt.stages is None else kkt.stages[variables],
@@ -52,7 +60,8 @@ class Part:
             workspace=None,
             quality=STRICT,
         )
-        return Part(matrix, kept, (of_h, of_a), (kkt.order, len(h), len(a)))
+        places = rows, columns, np.where(rows == columns, 1.0, 2.0)
+        return Part(matrix, kept, (of_h, of_a), places, (kkt.order, len(h), len(a)))
 
     def at(self, hessian: Array, jacobian: Array) -> Part:
         """The same part of a matrix with other entries, which is analysed no more; itself, with its
@@ -83,7 +92,8 @@ class Part:
     def solve(self, sides: Array) -> Array:
         """Solutions for sides (n + m, k), zero for what is gone."""
         found = np.zeros_like(sides)
-        found[self.kept] = self.matrix.factorised().factors.solve(sides[self.kept])
+        if sides.shape[1]:
+            found[self.kept] = self.matrix.factorised().factors.solve(sides[self.kept])
         return found
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
@@ -93,15 +103,12 @@ class Part:
     def log_determinant_slopes(self) -> tuple[Array, Array]:
         """Derivatives of log |det| by the entries of the Hessian and of the Jacobian, from those of
         the inverse; zero for entries that are gone."""
-        (i, j, _), (row, column, _) = self.matrix.hessian, self.matrix.jacobian
-        rows = np.concatenate([i, row + len(self.matrix.stiffness)])
-        columns = np.concatenate([j, column])
-        inverse = self.matrix.factorised().inverse_entries(rows, columns)
-        slopes = np.where(rows == columns, 1.0, 2.0) * inverse
-        _, of_h, of_a = self.sizes
-        found = np.zeros(of_h), np.zeros(of_a)
-        found[0][self.entries[0]], found[1][self.entries[1]] = np.split(slopes, [len(i)])
-        return found
+        rows, columns, times = self.places
+        slopes = times * self.matrix.factorised().inverse_entries(rows, columns)
+        (of_h, of_a), (_, *sizes) = self.entries, self.sizes
+        found = tuple(map(np.zeros, sizes))
+        found[0][of_h], found[1][of_a] = slopes[: len(of_h)], slopes[len(of_h) :]
+        return found[0], found[1]
 
 
 @dataclass(frozen=True, eq=False)

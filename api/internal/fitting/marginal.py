@@ -229,8 +229,13 @@ class Marginal:
     @cached_property
     def _columns(self) -> Columns:
         """Those of the parameters in the matrix of Karush, Kuhn and Tucker."""
-        structures = self.nlp.hessian_structure.arrays(), self.nlp.jacobian_structure.arrays()
-        return columns(self._mine, *structures, (self.nlp.n_variables, self.nlp.n_constraints))
+        sizes = self.nlp.n_variables, self.nlp.n_constraints
+        return columns(self._mine, self.nlp.hessian_structure.arrays(), self._places, sizes)
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows and columns of the Jacobian."""
+        return self.nlp.jacobian_structure.arrays()
 
     @property
     def _limits(self) -> tuple[Array, Array]:
@@ -290,7 +295,7 @@ class Marginal:
         best: Best = other.state
         trials, nlp = self._on(x, best.point.nlp)
         there, held = best.point.moved(best.ways @ (x - other.x)), self._held(x)
-        start = Point(nlp, np.clip(there.z, *held), there.multipliers)
+        start = replace(there, nlp=nlp, z=np.clip(there.z, *held))
         with suppress(ValueError):
             found = followed(start, best.volume, self.seen, self._limits)
             if found is not None and self._is_inside(x, *found):
@@ -315,7 +320,7 @@ class Marginal:
         ended = found.status is Solve.SMALL_STEP
         if not (found.status.success or ended):
             return _UNSOLVED.format(found.message)
-        point = Point(nlp, found.z, found.multipliers)
+        point = Point(nlp, self._places, found.z, found.multipliers)
         kkt = kkt_at(nlp, found.z, found.multipliers, bounds, self._limits, self.idle)
         about = (nlp.layout, self._prior.keys(), self.population.random)
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.nlp import NLP
@@ -25,9 +26,10 @@ _FASTER = 0.1
 @dataclass(frozen=True, eq=False)
 class Point:
     """A free vector with multipliers of constraints, lower and upper bounds, and what the nonlinear
-    program is there."""
+    program is there; places : rows and columns of the Jacobian."""
 
     nlp: NLP
+    places: tuple[NDArray[np.intp], NDArray[np.intp]]
     z: Array
     multipliers: tuple[Array, Array, Array]
 
@@ -44,7 +46,7 @@ class Point:
     @cached_property
     def gradient(self) -> Array:
         """Gradient (n,) of the Lagrange function, without bounds."""
-        rows, columns = self.nlp.jacobian_structure.arrays()
+        rows, columns = self.places
         pulls = np.bincount(columns, self.jacobian * self.multipliers[0][rows], len(self.z))
         return np.asarray(self.nlp.gradient(self.z) + pulls)
 
