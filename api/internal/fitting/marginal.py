@@ -57,13 +57,25 @@ _UNSOLVED = "the trajectories cannot be solved for: {}; change the guess"
 _ITERATIONS = 300
 
 
+class Partial(NamedTuple):
+    """Derivatives by an unknown that is no part of z: of the entries of the Hessian, of the
+    gradient of the objective (n,), of the objective and the heights of densities, and the second
+    derivative of the objective."""
+
+    hessian: Array
+    side: Array
+    slope: float
+    bend: float
+
+
 class Best(NamedTuple):
     """The best trajectories with given parameters and standard deviations.
 
     found : by IPOPT. point : the trajectories. volume : of all others around them. slope :
-    derivatives of the objective and of the heights of densities by the unknowns, (k,). ways : how z
-    and the multipliers (n + m, k) follow these. curvature : second derivatives of the objective in
-    each of them, all else following, (k,).
+    derivatives of the objective and of the heights of densities by the unknowns, (k,). parts : of
+    unknowns that are no part of z, the last ones. ways : how z and the multipliers (n + m, k)
+    follow. curvature : second derivatives of the objective in each unknown, all else following,
+    (k,).
     """
 
     found: Solved
@@ -71,17 +83,9 @@ class Best(NamedTuple):
     trials: Sequence[Experiment]
     volume: LogVolume
     slope: Array
+    parts: Sequence[Partial]
     ways: Array
     curvature: Array
-
-
-class Partial(NamedTuple):
-    """Derivatives by an unknown that is no part of z: of the gradient of the objective (n,), of the
-    objective and the heights of densities, and the second derivative of the objective."""
-
-    side: Array
-    slope: float
-    bend: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,20 +361,16 @@ class Marginal:
         steps, found = _SHORT * self._errors(at, best.curvature), best.slope.copy()
         slopes = best.volume.slopes()
         for k, step in enumerate(steps):
-            sides = [self._entries(at, k, side) for side in (step, -step)]
+            sides = [self._entries(best.point.moved(s * best.ways[:, k])) for s in (step, -step)]
             changes = (after - before for after, before in zip(*sides, strict=True))
             found[k] -= sum(map(np.dot, slopes, changes)) / step
+        for k, part in enumerate(best.parts, len(self._mine)):
+            found[k] -= 2.0 * float(slopes[0] @ part.hessian)
         return found
 
-    def _entries(self, at: Value, k: int, change: float) -> tuple[Array, Array, Array]:
-        """Entries of Hessian, Jacobian, and Hessian of the samples alone, where an unknown changes
-        and all else follows."""
-        best: Best = at.state
-        x = at.x.copy()
-        x[k] += change
-        there = best.point.moved(change * best.ways[:, k])
-        there = replace(there, nlp=self._on(x, best.point.nlp)[1])
-        return there.hessian, there.jacobian, self.seen(there.z)
+    def _entries(self, point: Point) -> tuple[Array, Array, Array]:
+        """Entries of Hessian, Jacobian, and Hessian of the samples alone."""
+        return point.hessian, point.jacobian, self.seen(point.z)
 
     def _errors(self, at: Value, curvature: Array) -> Array:
         """Standard errors from a curvature (k,), or the longest steps where these are less."""
@@ -410,8 +410,8 @@ class Marginal:
     ) -> Best:
         """The best trajectories with derivatives by the unknowns."""
         z, mine, r = point.z, self._mine, len(self._mine)
-        parts = [*self._of_spread(x, z)]
-        parts += [self._of_std(x, trials, point.nlp, z, k) for k in range(len(self.groups))]
+        parts = [*self._of_spread(x, point)]
+        parts += [self._of_std(x, trials, point, k) for k in range(len(self.groups))]
         sides = np.zeros((len(z) + len(self._limits[0]), r + len(parts)))
         sides[:, :r] = self._columns.of(point.hessian, point.jacobian)
         for side, part in zip(sides[: len(z), r:].T, parts, strict=True):
@@ -421,29 +421,39 @@ class Marginal:
         curvature = np.array(own) + np.einsum("ij,ij->j", sides, ways)
         ways[mine, np.arange(r)] = 1.0
         slope = [*point.gradient[mine], *(part.slope for part in parts)]
-        return Best(found, point, trials, made, np.array(slope), ways, curvature)
+        return Best(found, point, trials, made, np.array(slope), parts, ways, curvature)
 
-    def _of_spread(self, x: Array, z: Array) -> Iterator[Partial]:
-        """Derivatives by each unknown moment of a distribution."""
-        h, values = self._spread(x), self.nlp.layout.parameter_values(z)
-        slopes = self.population.density_slopes(h, values)
-        for (row, bend), slope in zip(self.population.pulls(h, values), slopes, strict=True):
-            side = np.zeros(len(z))
-            self.nlp.layout.parameter_values(side)[:] = row
-            yield Partial(side, slope, bend)
+    def _of_spread(self, x: Array, point: Point) -> Iterator[Partial]:
+        """Derivatives by each unknown moment of a distribution; by the logarithm of a standard
+        deviation those of the Hessian from its double, as a part is proportional to 1/sd^2."""
+        some, h, begin = self.population, self._spread(x), len(self._mine)
+        values = point.nlp.layout.parameter_values(point.z)
+        slopes, spreads = some.density_slopes(h, values), some.spreads
+        for k, (row, bend) in enumerate(some.pulls(h, values)):
+            side, hessian = np.zeros(len(point.z)), np.zeros_like(point.hessian)
+            point.nlp.layout.parameter_values(side)[:] = row
+            if spreads[k]:
+                other = replace(point, nlp=self._doubled(x, begin + k, point.nlp)[1])
+                hessian = (other.hessian - point.hessian) / 0.375
+            yield Partial(hessian, side, slopes[k], bend)
 
-    def _of_std(
-        self, x: Array, trials: Sequence[Experiment], nlp: NLP, z: Array, group: int
-    ) -> Partial:
+    def _of_std(self, x: Array, trials: Sequence[Experiment], point: Point, group: int) -> Partial:
         """Derivatives by the logarithm of a standard deviation, from its double: a part of the
         objective is proportional to 1/std^2, the heights to log std."""
-        double = x.copy()
-        double[len(x) - len(self.groups) + group] += np.log(2.0)
-        others, other = self._on(double, nlp)
-        side = (nlp.gradient(z) - other.gradient(z)) / 0.75
+        z, nlp = point.z, point.nlp
+        others, other = self._doubled(x, len(x) - len(self.groups) + group, nlp)
+        hessian = (replace(point, nlp=other).hessian - point.hessian) / 0.375
+        side = (other.gradient(z) - nlp.gradient(z)) / 0.375
         squares = (nlp.cost(z) - other.cost(z)) / 0.75
         higher = heights_of_samples(other, others) - heights_of_samples(nlp, trials)
-        return Partial(-2.0 * side, higher / float(np.log(2.0)) - 2.0 * squares, 4.0 * squares)
+        slope = higher / float(np.log(2.0)) - 2.0 * squares
+        return Partial(hessian, side, slope, 4.0 * squares)
+
+    def _doubled(self, x: Array, place: int, near: NLP) -> tuple[Sequence[Experiment], NLP]:
+        """Trials and nonlinear program with the double of a standard deviation."""
+        double = x.copy()
+        double[place] += np.log(2.0)
+        return self._on(double, near)
 
 
 def _as_solved(best: Best, linear_solver: str) -> Solved:
