@@ -144,9 +144,8 @@ class Marginal:
         start = self._solved(x, Start(z), self.chosen, self.nlp)
         if isinstance(start, str):
             raise ValueError(f"with the parameters of the guess, {start}")
-        bounds, reach = self._bounds, self._reach(x)
-        first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
-        made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
+        first = np.diag(np.maximum(np.abs(start.state.curvature), 2.0 * self._reach(x) ** -2.0))
+        made = (self._near, self._slope, start, self._bounds, self._reach, first, _TOLERANCE)
         found = minimise(*made)
         about, best = self._uncertainty(found), found.at.state
         return Estimated(

@@ -17,6 +17,9 @@ _FEWEST = 3
 #: Share of the standard error of an owner's value below which a standard deviation is like zero.
 _LIKE_ZERO = 1e-2
 
+#: Share of values that is the first standard deviation between owners if all values are alike.
+_FIRST = 0.1
+
 #: Mean and standard deviation of parameters, or of their logarithms, by name.
 Numbers = Mapping[str, tuple[float, float]]
 
@@ -147,14 +150,15 @@ class Population:
         h, low, high = list[float](), list[float](), list[float]()
         for effect, what in self._entries:
             own, error = values[effect.places], errors[effect.places]
-            size = float(np.std(own, ddof=1)) if len(own) > 1 else 0.0
-            size = size or 1e-3 * float(np.abs(own).max()) or 1.0
+            spread, most = float(np.std(own, ddof=1)) if len(own) > 1 else 0.0, np.abs(own).max()
+            size = spread or 1e-3 * float(most) or 1.0
             below, above = getattr(effect.prior, what)
             if what == "sd":
                 known = error[np.isfinite(error) & (error > 0.0)]
                 least = _LIKE_ZERO * (float(np.median(known)) if len(known) else size)
                 below, above = float(np.log(max(below, min(least, above)))), float(np.log(above))
-            begin = float(np.log(size) if what == "sd" else own.mean())
+            first = spread or _FIRST * float(most) or 1.0
+            begin = float(np.log(first) if what == "sd" else own.mean())
             h.append(min(max(begin, below), above))
             low.append(below)
             high.append(above)
