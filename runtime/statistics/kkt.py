@@ -259,7 +259,7 @@ class KktFactors:
     def _inverses(self) -> dict[bytes, Array]:
         return {}
 
-    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         """Entries (k,) of variables in the inverse, zero for fixed ones: in linear time, if the
         matrix has stages, for pairs of the same or neighbouring nodes."""
         found = self.factors.inverse_entries(rows, columns)
@@ -316,7 +316,7 @@ class _InTime:
                 return self.solve(_units(self._n, wanted))[wanted]
         return self._factors.inverse(wanted)
 
-    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         """Entries (k,) of the inverse; those of unknowns far apart in time by solutions."""
         found = self._strict.inverse_entries(rows, columns)
         far = np.isnan(found)
@@ -366,7 +366,7 @@ class _General:
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         return self.solve(_units(self._n, wanted))[wanted]
 
-    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         return _entries_by_solutions(self.solve, self._n, rows, columns)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class Part:
     matrix: Kkt
     kept: NDArray[np.intp]
     entries: tuple[NDArray[np.intp], NDArray[np.intp]]
-    places: tuple[NDArray[np.int32], NDArray[np.int32], Array]
+    places: tuple[NDArray[Any], NDArray[Any], Array]
     sizes: tuple[int, int, int]
 
     @staticmethod

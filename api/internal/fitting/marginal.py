@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -231,12 +231,12 @@ class Marginal:
 
     @cached_property
     def _columns(self) -> Columns:
-        """Those of the parameters in the matrix of Karush, Kuhn and Tucker."""
+        """Columns of the parameters in the matrix of Karush, Kuhn and Tucker."""
         sizes = self.nlp.n_variables, self.nlp.n_constraints
         return columns(self._mine, self.nlp.hessian_structure.arrays(), self._places, sizes)
 
     @cached_property
-    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _places(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows and columns of the Jacobian."""
         return self.nlp.jacobian_structure.arrays()
 
@@ -367,6 +367,11 @@ class Marginal:
             found[k] -= 2.0 * float(slopes[0] @ part.hessian)
         return found
 
+    def _slope_near(self, x: Array, other: Value) -> Array:
+        """The gradient at x, from the value at another x; NaN if there is none."""
+        found = self._near(x, other)
+        return np.full(len(x), np.nan) if found is None else self._slope(found)
+
     def _entries(self, point: Point) -> tuple[Array, Array, Array]:
         """Entries of Hessian, Jacobian, and Hessian of the samples alone."""
         return point.hessian, point.jacobian, self.seen(point.z)
@@ -384,13 +389,12 @@ class Marginal:
         steps, free = _LONG * self._errors(at, spread), np.flatnonzero(~held)
         curvature, covariance = np.full((count, count), np.nan), np.zeros((count, count))
         for k in free:
-            ahead, behind = np.zeros(count), np.zeros(count)
-            ahead[k], behind[k] = steps[k], -steps[k]
-            sides = [self._near(at.x + step, at) for step in (ahead, behind)]
-            if any(side is None for side in sides):
-                break
-            after, before = (self._slope(side) for side in sides if side is not None)
+            step = np.zeros(count)
+            step[k] = steps[k]
+            after, before = (self._slope_near(at.x + side * step, at) for side in (1.0, -1.0))
             curvature[k] = (after - before) / (2.0 * steps[k])
+            if np.isnan(curvature[k]).any():
+                break
         mine = curvature[np.ix_(free, free)]
         mine = 0.5 * (mine + mine.T)
         inverse = np.full_like(mine, np.nan)
@@ -460,5 +464,10 @@ def _as_solved(best: Best, linear_solver: str) -> Solved:
     point, found = best.point, replace(best.found, linear_solver=linear_solver)
     if point.z is found.z:
         return found
-    known = {"z": point.z, "multipliers": point.multipliers, "status": Solve.CONVERGED}
-    return replace(found, objective=point.nlp.cost(point.z), **known)
+    return replace(
+        found,
+        z=point.z,
+        multipliers=point.multipliers,
+        objective=point.nlp.cost(point.z),
+        status=Solve.CONVERGED,
+    )

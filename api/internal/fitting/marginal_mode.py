@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ class Point:
     program is there; places : rows and columns of the Jacobian."""
 
     nlp: NLP
-    places: tuple[NDArray[np.intp], NDArray[np.intp]]
+    places: tuple[NDArray[Any], NDArray[Any]]
     z: Array
     multipliers: tuple[Array, Array, Array]
 
@@ -51,7 +52,7 @@ class Point:
         return np.asarray(self.nlp.gradient(self.z) + pulls)
 
     def off(self, limits: tuple[Array, Array]) -> Array:
-        """What equality constraints are off by, (m,), zero for inequalities."""
+        """Errors of equality constraints, (m,), zero for inequalities."""
         low, high = limits
         return np.where(low == high, self.nlp.constraints(self.z) - np.clip(0.0, low, high), 0.0)
 
