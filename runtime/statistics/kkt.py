@@ -320,7 +320,8 @@ class _InTime:
         """Entries (k,) of the inverse; those of unknowns far apart in time by solutions."""
         found = self._strict.inverse_entries(rows, columns)
         far = np.isnan(found)
-        found[far] = _entries_by_solutions(self.solve, self._n, rows[far], columns[far])
+        if far.any():
+            found[far] = _entries_by_solutions(self.solve, self._n, rows[far], columns[far])
         return found
 
     @property
