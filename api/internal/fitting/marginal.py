@@ -44,7 +44,7 @@ _TOLERANCE = 1e-9
 _SHORT = 1e-4
 #: Step of finite differences of gradients, in standard errors: to one side, as gradients have nine
 #: digits. Standard errors have four then.
-_LONG = 3e-4
+_LONG = 1e-4
 #: Least standard deviation, as a share of that of the samples: samples count as exact there.
 _EXACT = 1e-4
 #: Standard deviation, as a share of that of the samples, that is going to zero.
