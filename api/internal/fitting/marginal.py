@@ -145,8 +145,15 @@ class Marginal:
         start = self._solved(x, Start(z), self.chosen, self.nlp)
         if isinstance(start, str):
             raise ValueError(f"with the parameters of the guess, {start}")
-        first = np.diag(np.maximum(np.abs(start.state.curvature), 2.0 * self._reach(x) ** -2.0))
-        made = (self._near, self._slope, start, self._bounds, self._reach, first, _TOLERANCE)
+        most, some = self._reach(x), self.population
+        first = np.diag(np.maximum(np.abs(start.state.curvature), 2.0 * most**-2.0))
+
+        def reach(x: Array) -> Array:  # what is of distributions follows their spread
+            begin = len(self._mine)
+            end = begin + len(some.names)
+            return np.concatenate([most[:begin], some.reach(self._spread(x)), most[end:]])
+
+        made = (self._near, self._slope, start, self._bounds, reach, first, _TOLERANCE)
         found = minimise(*made)
         about, best = self._uncertainty(found), found.at.state
         return Estimated(
