@@ -46,6 +46,8 @@ class Factorisation:
         one_way: bool = False,
         workspace: Workspace | None = None,
     ) -> None: ...
+    @property
+    def order(self) -> int: ...
     def factorise(
         self,
         values: ArrayLike,

@@ -330,6 +330,11 @@ cdef class Factorisation:
     def __dealloc__(self):
         kkt_free_factors(self._factors)
 
+    @property
+    def order(self):
+        """The order of the matrix."""
+        return self._plan.n
+
     def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY,
                   double faint=0.0, int multipliers=0):
         """Factorise for these values; returns a name in `STATUSES`.

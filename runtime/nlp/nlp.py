@@ -10,7 +10,6 @@ them) are summed by the kernels' driver, so that each entry exists once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -107,10 +106,9 @@ class NLP:
 
     def with_data(self, data: Sequence[TrialData]) -> NLP:
         """Copy with other known numbers: structures stay, and calls that read none of them."""
-        made = copy(self)
-        for name, value in vars(NLP).items():
-            if isinstance(value, cached_property):
-                vars(made).pop(name, None)
+        made = object.__new__(NLP)  # `copy` would assemble all again, as for pickles
+        own = {name for name, value in vars(NLP).items() if isinstance(value, cached_property)}
+        vars(made).update({k: value for k, value in vars(self).items() if k not in own})
         made._data = [
             {key: old[key] if _same(old[key], row) else row for key, row in new.items()}
             for old, new in zip(self._data, data, strict=True)

@@ -84,15 +84,29 @@ def kkt_at(
     """
     hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
     jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
-    stiff = stiffness_of_bounds(z, bounds, multipliers[1:], _WIDENED)
-    stiff[list(idle)] = np.inf
+    stiffness, softness = diagonals(nlp, z, multipliers, bounds, constraint_bounds, idle)
+    stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
+    return Kkt(
+        hessian, jacobian, stiffness, softness, stages, sizes, fitted, workspace or Workspace()
+    )
+
+
+def diagonals(
+    nlp: NLP,
+    z: Array,
+    multipliers: tuple[Array, Array, Array],
+    bounds: tuple[Array, Array],
+    constraint_bounds: tuple[Array, Array],
+    idle: Sequence[int] = (),
+) -> tuple[Array, Array]:
+    """Stiffness of variables (n,) and softness of constraints (m,) of the matrix of `kkt_at`."""
+    stiffness = stiffness_of_bounds(z, bounds, multipliers[1:], _WIDENED)
+    stiffness[list(idle)] = np.inf
     of_rows = stiffness_of_bounds(
         nlp.constraints(z), constraint_bounds, downhill(-multipliers[0]), _WIDENED
     )
     with np.errstate(divide="ignore"):
-        softness = 1.0 / of_rows
-    stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
-    return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace or Workspace())
+        return stiffness, 1.0 / of_rows
 
 
 def limits_at(

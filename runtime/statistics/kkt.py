@@ -27,9 +27,10 @@ _REFINED = 1e-8
 ADDED = (1e-9, 1e-11, 1e-13)
 #: Factors of the regularisation for parameters; the first that leaves a regular matrix is used.
 _MORE = (1.0, 1e3, 1e6)
-#: Qualities of pivots, see `kkt.h`, with which entries of the inverse have about as many digits as
-#: solutions.
-_STRICT = (0.1, 0.01)
+#: Qualities of pivots, see `kkt.h`, that suffice for solutions.
+_PLAIN = (1e-4, 1e-4)
+#: Qualities of pivots with which entries of the inverse have about as many digits as solutions.
+STRICT = (0.1, 0.01)
 #: Numbers in a batch of right-hand sides, which bounds its memory (160 MB).
 _BATCH = 20_000_000
 #: Sweeps of scaling; few more change little.
@@ -59,6 +60,7 @@ class Kkt:
     rounding alone; that of an optimal motion with inputs at their bounds may come as near.
     workspace : that matrices with other bounds share, which all have one pattern. like : one with
     other bounds, in whose sizes of unknowns null directions are measured; None for its own.
+    quality : of the pivots of the first factors.
     """
 
     hessian: Entries
@@ -70,6 +72,7 @@ class Kkt:
     fitted: bool = False
     workspace: Workspace = field(default_factory=Workspace)
     like: Kkt | None = None
+    quality: tuple[float, float] = _PLAIN
 
     @property
     def order(self) -> int:
@@ -88,9 +91,9 @@ class Kkt:
         n, gone = len(self.stiffness), self.gone
         every = np.arange(self.order, dtype=np.int32)
         diagonal = np.concatenate([self.stiffness, -self.softness])
-        diagonal[gone] = 1.0
         (i, j, h), (row, column, a) = self.hessian, self.jacobian
         if gone.any():
+            diagonal[gone] = 1.0
             h, a = (
                 np.where(gone[i] | gone[j], 0.0, h),
                 np.where(gone[row + n] | gone[column], 0.0, a),
@@ -117,14 +120,11 @@ class Kkt:
         their terms, (k,) each."""
         return forms(*self.once(), x)
 
-    def column(self, place: int) -> Array:
-        """Column (n + m,) of the matrix without the stiffness of bounds."""
-        (i, j, h), (row, column, a) = self.hessian, self.jacobian
-        found, mirrored = np.zeros(self.order), (i == place) & (j != place)
-        np.add.at(found, i[j == place], h[j == place])
-        np.add.at(found, j[mirrored], h[mirrored])
-        np.add.at(found, len(self.stiffness) + row[column == place], a[column == place])
-        return found
+    def columns(self, places: NDArray[np.intp]) -> Array:
+        """Columns (n + m, k) of the matrix without the stiffness of bounds."""
+        sizes = len(self.stiffness), len(self.softness)
+        found = columns(places, self.hessian[:2], self.jacobian[:2], sizes)
+        return found.of(self.hessian[2], self.jacobian[2])
 
     def factorised(self) -> KktFactors:
         """Factors by the time-structured solver or by SuperLU; raises `ValueError` if it is
@@ -146,7 +146,8 @@ class Kkt:
     @cached_property
     def _found(self) -> _InTime | _General | RuntimeError:
         try:
-            factors = _factors(self.lower(), self._every_stage, self.order, self.workspace)
+            made = (self.lower(), self._every_stage, self.order, self.workspace, self.quality)
+            factors = _factors(*made)
         except RuntimeError as error:
             return error
         if self.fitted and self._null_by(factors):
@@ -199,6 +200,44 @@ class Kkt:
 
 
 @dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns (order, count) of a KKT matrix, as places of entries of Hessian and Jacobian: rows,
+    columns, and numbers among both."""
+
+    order: int
+    count: int
+    places: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
+
+    def of(self, hessian: Array, jacobian: Array) -> Array:
+        """The columns of the matrix with these entries."""
+        rows, which, entries = self.places
+        found, begin = np.zeros((self.order, self.count)), len(hessian)
+        values, late = np.empty(len(entries)), entries >= begin
+        values[~late], values[late] = hessian[entries[~late]], jacobian[entries[late] - begin]
+        np.add.at(found, (rows, which), values)
+        return found
+
+
+def columns(
+    wanted: NDArray[np.intp],
+    hessian: tuple[NDArray[Any], NDArray[Any]],
+    jacobian: tuple[NDArray[Any], NDArray[Any]],
+    sizes: tuple[int, int],
+) -> Columns:
+    """Columns of variables in a matrix; hessian, jacobian : rows and columns of the entries. sizes
+    : numbers of variables and of constraints."""
+    (i, j), (row, column), (n, m) = hessian, jacobian, sizes
+    mirrored, begin = np.flatnonzero(i != j), len(i)
+    rows = np.concatenate([i, j[mirrored], row + n])
+    which = np.full(n, -1)
+    which[wanted] = np.arange(len(wanted))
+    which = which[np.concatenate([j, i[mirrored], column])]
+    entries = np.concatenate([np.arange(begin), mirrored, begin + np.arange(len(row))])
+    mine = which >= 0
+    return Columns(n + m, len(wanted), (rows[mine], which[mine], entries[mine]))
+
+
+@dataclass(frozen=True, eq=False)
 class KktFactors:
     """Factors of a `Kkt` of n variables; gone : fixed variables, left-out constraints, (n + m,)."""
 
@@ -225,11 +264,12 @@ class KktFactors:
     def _inverses(self) -> dict[bytes, Array]:
         return {}
 
-    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         """Entries (k,) of variables in the inverse, zero for fixed ones: in linear time, if the
         matrix has stages, for pairs of the same or neighbouring nodes."""
         found = self.factors.inverse_entries(rows, columns)
-        found[self.gone[rows] | self.gone[columns]] = 0.0
+        if self.gone.any():
+            found[self.gone[rows] | self.gone[columns]] = 0.0
         return found
 
     @property
@@ -245,17 +285,18 @@ class KktFactors:
 
 
 class _InTime:
-    """Factors of a symmetric matrix whose unknowns have stages, from the entries of its lower
-    triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, or have too few
-    good pivots, `RuntimeError` if the matrix is singular."""
+    """Factors of a symmetric matrix whose unknowns have stages; values : of its entries. quality :
+    of the pivots, those that suffice for solutions if the matrix has too few better ones. Raises
+    `ValueError` if it has too few good ones, `RuntimeError` if the matrix is singular."""
 
-    def __init__(self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace) -> None:
-        (rows, columns, self._values), self._n = lower, len(stages)
-        self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
-        ended = self._factors.factorise(self._values)
-        if ended == Factors.DELAYED:
-            self._factors = Factorisation(self._n, rows, columns, stages, reverse=True)
-            ended = self._factors.factorise(self._values)
+    def __init__(
+        self, factors: Factorisation, values: Array, quality: tuple[float, float] = _PLAIN
+    ) -> None:
+        self._factors, self._values, self._quality = factors, values, quality
+        self._n = factors.order
+        ended = factors.factorise(values, *quality)
+        if ended == Factors.DELAYED and quality != _PLAIN:
+            ended = factors.factorise(values)
         if ended == Factors.DELAYED:
             raise ValueError(ended)
         if ended != Factors.OK:
@@ -279,11 +320,12 @@ class _InTime:
                 return self.solve(_units(self._n, wanted))[wanted]
         return self._factors.inverse(wanted)
 
-    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         """Entries (k,) of the inverse; those of unknowns far apart in time by solutions."""
         found = self._strict.inverse_entries(rows, columns)
         far = np.isnan(found)
-        found[far] = _entries_by_solutions(self.solve, self._n, rows[far], columns[far])
+        if far.any():
+            found[far] = _entries_by_solutions(self.solve, self._n, rows[far], columns[far])
         return found
 
     @property
@@ -300,7 +342,9 @@ class _InTime:
     @cached_property
     def _strict(self) -> Factorisation:
         """Factors by better pivots, if the matrix has enough of them."""
-        if self._factors.factorise(self._values, *_STRICT) != "ok":
+        if self._quality == STRICT:
+            return self._factors
+        if self._factors.factorise(self._values, *STRICT) != Factors.OK:
             self._factors.factorise(self._values)
         return self._factors
 
@@ -330,7 +374,7 @@ class _General:
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         return self.solve(_units(self._n, wanted))[wanted]
 
-    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         return _entries_by_solutions(self.solve, self._n, rows, columns)
 
     @property
@@ -365,13 +409,21 @@ def _units(n: int, wanted: NDArray[np.intp]) -> Array:
 
 
 def _factors(
-    lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace
+    lower: Entries,
+    stages: NDArray[np.int32] | None,
+    n: int,
+    workspace: Workspace,
+    quality: tuple[float, float] = _PLAIN,
 ) -> _InTime | _General:
-    """Factors by stages if possible, else by SuperLU. Raises `RuntimeError` if the matrix is
-    singular."""
+    """Factors by stages if possible, in one direction of time or the other, else by SuperLU. Raises
+    `RuntimeError` if the matrix is singular."""
+    rows, columns, values = lower
     if stages is not None:
-        with suppress(ValueError):  # no narrow stages, or no good pivots in them
-            return _InTime(lower, stages, workspace)
+        with suppress(ValueError):  # no narrow stages
+            found = Factorisation(n, rows, columns, stages, workspace=workspace)
+            with suppress(ValueError):  # no good pivots in them
+                return _InTime(found, values, quality)
+            return _InTime(Factorisation(n, rows, columns, stages, reverse=True), values, quality)
     return _General(lower, n)
 
 

@@ -47,7 +47,7 @@ def minimise(
     slope: Callable[[Value], Array],
     start: Value,
     bounds: tuple[Array, Array],
-    reach: Array,
+    reach: Callable[[Array], Array],
     curvature: Array,
     tolerance: float,
 ) -> Minimum:
@@ -55,12 +55,12 @@ def minimise(
     there (Nocedal, Wright 2006, Numerical Optimization, sections 3.1, 6.1, 16.7).
 
     evaluate : the value at x, from another one near it; None if there is none. slope : the
-    gradient. reach : the longest step of each variable, (n,). curvature : a first guess, (n, n).
-    tolerance : of the value.
+    gradient. reach : the longest step of each variable, (n,), from x. curvature : a first guess,
+    (n, n). tolerance : of the value.
     """
     here, g, B = start, slope(start), curvature
     for steps in range(_STEPS):
-        step = _step(here.x, g, B, bounds, reach)
+        step = _step(here.x, g, B, bounds, reach(here.x))
         if -(g @ step) <= tolerance:
             return Minimum(here, g, B, True, steps)
         found = _along(evaluate, here, g, step, bounds, tolerance)

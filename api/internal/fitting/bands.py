@@ -88,7 +88,7 @@ class Smoothed:
         assert self.estimated is not None
         places, n = self.estimated.places, len(self.z)
         more = np.pad(self.estimated.sides, ((0, 0), (0, self.kkt.order - n)))
-        sides = np.column_stack([*(self.kkt.column(p) for p in places), *more])
+        sides = np.column_stack([self.kkt.columns(places), *more])
         sides[self.kkt.gone] = 0.0
         ways = -self.kkt.factorised().factors.solve(sides)[:n]
         ways[places, np.arange(len(places))] = 1.0

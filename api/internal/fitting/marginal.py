@@ -3,15 +3,23 @@ by Laplace approximation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
-from kinesym.internal.fitting.marginal_laplace import log_likelihood
+from kinesym.internal.fitting.marginal_laplace import (
+    heights,
+    heights_of_samples,
+    priors_of_inputs,
+    volume,
+)
+from kinesym.internal.fitting.marginal_mode import ROUNDED, Point, decrement, followed
 from kinesym.internal.problems.random_effects import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import first_std
@@ -23,18 +31,20 @@ from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.statistics.covariance import kkt_at
-from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.covariance import diagonals, kkt_at
+from kinesym.runtime.statistics.kkt import Columns, columns
+from kinesym.runtime.statistics.likelihood import LogVolume
 from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.problem import Problem
 
 #: Tolerance of -2 log L at the end of the search.
 _TOLERANCE = 1e-9
-#: Step of finite differences of likelihoods, in standard errors.
-_SHORT = 1e-2
-#: Step of finite differences of their gradients, in standard errors.
-_LONG = 3e-2
+#: Step of finite differences of the entries of matrices, in standard errors.
+_SHORT = 1e-4
+#: Step of finite differences of gradients, in standard errors: to one side, as gradients have nine
+#: digits. Standard errors have four then.
+_LONG = 1e-4
 #: Least standard deviation, as a share of that of the samples: samples count as exact there.
 _EXACT = 1e-4
 #: Standard deviation, as a share of that of the samples, that is going to zero.
@@ -48,27 +58,45 @@ _UNSOLVED = "the trajectories cannot be solved for: {}; change the guess"
 _ITERATIONS = 300
 
 
+class Partial(NamedTuple):
+    """Derivatives by an unknown that is no part of z: of the entries of the Hessian, of the
+    gradient of the objective (n,), of the objective and the heights of densities, and the second
+    derivative of the objective."""
+
+    hessian: Array
+    side: Array
+    slope: float
+    bend: float
+
+
 class Best(NamedTuple):
     """The best trajectories with given parameters and standard deviations.
 
-    ways : how z and the multipliers (n + m, k) follow the unknowns. curvature : second derivatives
-    of the objective in each of these, all else following, (k,).
+    found : by IPOPT. point : the trajectories. volume : of all others around them. slope :
+    derivatives of the objective and of the heights of densities by the unknowns, (k,). parts : of
+    unknowns that are no part of z, the last ones. ways : how z and the multipliers (n + m, k)
+    follow. curvature : second derivatives of the objective in each unknown, all else following,
+    (k,).
     """
 
     found: Solved
-    nlp: NLP
+    point: Point
     trials: Sequence[Experiment]
+    volume: LogVolume
+    slope: Array
+    parts: Sequence[Partial]
     ways: Array
     curvature: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """Parameters of the largest likelihood, with the best trajectories. std : of groups of
-    measurements. priors : distributions of random effects. converged : whether the search has ended
-    at a maximum, after so many steps."""
+    """Parameters of the largest likelihood, with the best trajectories, and the trials with the
+    standard deviations. std : of groups of measurements. priors : distributions of random effects.
+    converged : whether the search has ended at a maximum, after so many steps."""
 
-    best: Best
+    solved: Solved
+    trials: Sequence[Experiment]
     likelihood: Likelihood
     std: dict[str, float]
     priors: Numbers
@@ -83,9 +111,11 @@ class Marginal:
     of the distributions of these, then the logarithms of standard deviations that are not known.
 
     For each the trajectories are solved for with the parameters held by their bounds, so that one
-    library serves all. Its derivative is by differences between neighbours that are predicted, not
-    solved for: z and the multipliers follow to first order by the matrix of Karush, Kuhn and
-    Tucker, the Lagrange function is right to third order there, and the determinants to second.
+    library serves all: by IPOPT at first, then by Newton's method from where z and the multipliers
+    lead to first order. Of the objective there, an unknown moves only the part in which it stands
+    itself (envelope theorem). Of a determinant the derivative is the trace of the inverse times
+    that of the matrix, for which those entries of the inverse suffice in which the matrix has any;
+    the derivative of the matrix, along which z and the multipliers follow, is by differences.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
     the nonlinear program of other trials and distributions from a near one. seen : see
@@ -115,14 +145,20 @@ class Marginal:
         start = self._solved(x, Start(z), self.chosen, self.nlp)
         if isinstance(start, str):
             raise ValueError(f"with the parameters of the guess, {start}")
-        bounds, reach = self._bounds, self._reach(x)
-        first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
-        made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
+        most, some = self._reach(x), self.population
+        first = np.diag(np.maximum(np.abs(start.state.curvature), 2.0 * most**-2.0))
+
+        def reach(x: Array) -> Array:  # what is of distributions follows their spread
+            begin = len(self._mine)
+            end = begin + len(some.names)
+            return np.concatenate([most[:begin], some.reach(self._spread(x)), most[end:]])
+
+        made = (self._near, self._slope, start, self._bounds, reach, first, _TOLERANCE)
         found = minimise(*made)
         about, best = self._uncertainty(found), found.at.state
-        told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
-            best=best._replace(found=told),
+            solved=_as_solved(best, start.state.found.linear_solver),
+            trials=best.trials,
             likelihood=self._likelihood(found, about),
             std=self._std(found.at.x),
             priors=self.population.numbers(self._spread(found.at.x)),
@@ -138,13 +174,13 @@ class Marginal:
         Association 84, 717, equation 3.3)."""
         layout, some, best = self.nlp.layout, self.population, found.at.state
         names, random = np.array(layout.parameters, dtype=object), self._random
-        slopes, h = layout.parameter_slopes(best.found.z), self._spread(found.at.x)
+        slopes, h = layout.parameter_slopes(best.point.z), self._spread(found.at.x)
         held = held_by(found.at.x, found.gradient, self._bounds)
         outer = self._covariance(found, held)
         count = len(self._mine) + len(h)
         ways = np.vstack([np.eye(count, len(outer)), best.ways[random]])
         covariance = ways @ outer @ ways.T
-        covariance[count:, count:] += 2.0 * self._left(found.at, random)
+        covariance[count:, count:] += 2.0 * best.volume.whole.inverse(random)
         scale = [slopes[~some.random], some.slopes(h), slopes[some.random]]
         size = np.concatenate(scale)
         fixed, drawn = list(names[~some.random]), list(names[some.random])
@@ -187,14 +223,6 @@ class Marginal:
         gone = zip(self.groups, held | np.array(small, dtype=bool), strict=True)
         return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
 
-    def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
-        """Inverse of the curvature in some entries of z, with x held and all else following."""
-        best: Best = at.state
-        if not len(which):
-            return np.zeros((0, 0))
-        kkt = self._value(at.x, best.trials, best.nlp, best.found.z, best.found.multipliers)[1]
-        return kkt.factorised().inverse(which)
-
     # -- values ---------------------------------------------------------------------------------
 
     @cached_property
@@ -204,6 +232,25 @@ class Marginal:
     @cached_property
     def _random(self) -> NDArray[np.intp]:
         return self.nlp.layout.parameter_offset + np.flatnonzero(self.population.random)
+
+    @cached_property
+    def _prior(self) -> Mapping[str, sp.Expr]:
+        return priors_of_inputs(self.symbolic)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        """Columns of the parameters in the matrix of Karush, Kuhn and Tucker."""
+        sizes = self.nlp.n_variables, self.nlp.n_constraints
+        return columns(self._mine, self.nlp.hessian_structure.arrays(), self._places, sizes)
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Rows and columns of the Jacobian."""
+        return self.nlp.jacobian_structure.arrays()
+
+    @property
+    def _limits(self) -> tuple[Array, Array]:
+        return self.problem.constraint_bounds
 
     @property
     def _bounds(self) -> tuple[Array, Array]:
@@ -252,15 +299,30 @@ class Marginal:
         return low, high
 
     def _near(self, x: Array, other: Value) -> Value | None:
-        """Value at x, from the best trajectories of another x."""
+        """Value at x, from the best trajectories of another x: by Newton's method, or by IPOPT
+        where that does not converge."""
+        if self.chosen.late:
+            return None
         best: Best = other.state
-        z, multipliers = _ahead(best, best.ways @ (x - other.x))
+        trials, nlp = self._on(x, best.point.nlp)
+        there, held = best.point.moved(best.ways @ (x - other.x)), self._held(x)
+        start = replace(there, nlp=nlp, z=np.clip(there.z, *held))
+        with suppress(ValueError):
+            found = followed(start, best.volume, self.seen, self._limits)
+            if found is not None and self._is_inside(x, *found):
+                return self._valued(x, trials, best.found, *found)
         chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
-        found = self._solved(x, Start(z, multipliers), chosen, best.nlp)
-        return None if isinstance(found, str) else found
+        solved = self._solved(x, Start(start.z, start.multipliers), chosen, best.point.nlp)
+        return None if isinstance(solved, str) else solved
+
+    def _is_inside(self, x: Array, point: Point, volume: LogVolume) -> bool:
+        """Whether a point is away from bounds and inequalities."""
+        about = (point.nlp, point.z, point.multipliers, self._held(x), self._limits)
+        return volume.whole.is_of(*diagonals(*about, self.idle))
 
     def _solved(self, x: Array, start: Start, chosen: SolverOptions, near: NLP) -> Value | str:
-        """Best trajectories, and the value of -2 log L there; a sentence if there is none."""
+        """Best trajectories by IPOPT, and the value of -2 log L there; a sentence if there is
+        none."""
         trials, nlp = self._on(x, near)
         bounds = self._held(x)
         problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
@@ -269,59 +331,53 @@ class Marginal:
         ended = found.status is Solve.SMALL_STEP
         if not (found.status.success or ended):
             return _UNSOLVED.format(found.message)
+        point = Point(nlp, self._places, found.z, found.multipliers)
+        kkt = kkt_at(nlp, found.z, found.multipliers, bounds, self._limits, self.idle)
+        about = (nlp.layout, self._prior.keys(), self.population.random)
         try:
-            value, kkt = self._value(x, trials, nlp, found.z, found.multipliers)
+            made = volume(*about, kkt, self.seen(found.z))
+            if ended:  # at the minimum, but for the rounding of what is small beside it?
+                if decrement(point, made, self._limits)[1] > ROUNDED:
+                    return _UNSOLVED.format(found.message)
+                found = replace(found, status=Solve.ACCEPTABLE)
+            return self._valued(x, trials, found, point, made)
         except ValueError as error:
             return str(error)
-        if ended:  # at the minimum, but for the rounding of what is small beside it?
-            if self._falls(nlp, kkt, found) > _TOLERANCE:
-                return _UNSOLVED.format(found.message)
-            found = replace(found, status=Solve.ACCEPTABLE)
-        ways, curvature = self._followed(x, nlp, found.z, kkt)
-        return Value(x, value, Best(found, nlp, trials, ways, curvature))
 
-    def _falls(self, nlp: NLP, kkt: Kkt, found: Solved) -> float:
-        """Newton decrement: change of the objective that a step of Newton's method predicts."""
-        low, high = self.problem.constraint_bounds
-        rows, columns, slopes = kkt.jacobian
-        side = np.append(nlp.gradient(found.z), nlp.constraints(found.z) - np.clip(0.0, low, high))
-        np.add.at(side, columns, slopes * found.multipliers[0][rows])
-        side[kkt.gone] = 0.0
-        return float(abs(side @ kkt.factorised().factors.solve(side[:, None])[:, 0]))
-
-    def _value(
+    def _valued(
         self,
         x: Array,
         trials: Sequence[Experiment],
-        nlp: NLP,
-        z: Array,
-        multipliers: tuple[Array, Array, Array],
-    ) -> tuple[float, Kkt]:
-        """-2 log L with the Lagrange function for the objective: where the constraints hold to
-        first order only, it is that of the best trajectories to third order."""
-        low, high = self.problem.constraint_bounds
-        kkt = kkt_at(nlp, z, multipliers, self._held(x), (low, high), self.idle)
-        off = np.where(low == high, nlp.constraints(z) - np.where(low == high, low, 0.0), 0.0)
-        aim = nlp.cost(z) + float(multipliers[0] @ off)
-        known = [dict[str, float]() for _ in trials]
-        drawn = self.population.random, self.population.heights(self._spread(x))
-        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z), drawn)
-        return -2.0 * log_likelihood(*made), kkt
+        found: Solved,
+        point: Point,
+        made: LogVolume,
+    ) -> Value:
+        """-2 log L at the best trajectories, with all that its gradient needs. Raises `ValueError`
+        if they are no minimum."""
+        nlp, of_rows = point.nlp, point.multipliers[0]
+        value = nlp.cost(point.z) + float(of_rows @ point.off(self._limits)) - 2.0 * made.value
+        value += heights(nlp, trials, self._prior, [{} for _ in trials])
+        value += self.population.heights(self._spread(x))
+        return Value(x, value, self._followed(x, trials, found, point, made))
 
     # -- derivatives ----------------------------------------------------------------------------
 
     def _slope(self, at: Value) -> Array:
         """The gradient."""
         best: Best = at.state
-        steps, slope = _SHORT * self._errors(at, best.curvature), np.zeros(len(at.x))
+        steps, found = _SHORT * self._errors(at, best.curvature), best.slope.copy()
+        slopes = best.volume.slopes()
         for k, step in enumerate(steps):
-            for side in (step, -step):
-                x = at.x.copy()
-                x[k] += side
-                trials, nlp = self._on(x, best.nlp)
-                ahead = _ahead(best, side * best.ways[:, k])
-                slope[k] += self._value(x, trials, nlp, *ahead)[0] / (2.0 * side)
-        return slope
+            sides = [self._entries(best.point.moved(s * best.ways[:, k])) for s in (step, -step)]
+            changes = (after - before for after, before in zip(*sides, strict=True))
+            found[k] -= sum(map(np.dot, slopes, changes)) / step
+        for k, part in enumerate(best.parts, len(self._mine)):
+            found[k] -= 2.0 * float(slopes[0] @ part.hessian)
+        return found
+
+    def _entries(self, point: Point) -> tuple[Array, Array, Array]:
+        """Entries of Hessian, Jacobian, and Hessian of the samples alone."""
+        return point.hessian, point.jacobian, self.seen(point.z)
 
     def _errors(self, at: Value, curvature: Array) -> Array:
         """Standard errors from a curvature (k,), or the longest steps where these are less."""
@@ -334,15 +390,15 @@ class Marginal:
         at, count = found.at, len(found.at.x)
         spread = 2.0 / np.diag(np.linalg.inv(found.curvature)) if count else np.zeros(0)
         steps, free = _LONG * self._errors(at, spread), np.flatnonzero(~held)
+        steps = np.where(at.x + steps <= self._bounds[1], steps, -steps)
         curvature, covariance = np.full((count, count), np.nan), np.zeros((count, count))
         for k in free:
-            ahead, behind = np.zeros(count), np.zeros(count)
-            ahead[k], behind[k] = steps[k], -steps[k]
-            sides = [self._near(at.x + step, at) for step in (ahead, behind)]
-            if any(side is None for side in sides):
+            ahead = at.x.copy()
+            ahead[k] += steps[k]
+            there = self._near(ahead, at)
+            if there is None:
                 break
-            after, before = (self._slope(side) for side in sides if side is not None)
-            curvature[k] = (after - before) / (2.0 * steps[k])
+            curvature[k] = (self._slope(there) - found.gradient) / steps[k]
         mine = curvature[np.ix_(free, free)]
         mine = 0.5 * (mine + mine.T)
         inverse = np.full_like(mine, np.nan)
@@ -351,43 +407,71 @@ class Marginal:
         covariance[np.ix_(free, free)] = inverse
         return covariance
 
-    def _followed(self, x: Array, nlp: NLP, z: Array, kkt: Kkt) -> tuple[Array, Array]:
-        """Derivatives of the solution by the unknowns, and curvatures; see `Best`."""
-        r, pad = len(self._mine), np.zeros(kkt.order - len(z))
-        parts = [*self._of_spread(x, z)]
-        parts += [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
-        columns = [kkt.column(int(p)) for p in self._mine]
-        sides = np.array([*columns, *(np.append(side, pad) for side, _ in parts)])
-        own = np.array([*(column[p] for column, p in zip(columns, self._mine, strict=True))])
-        own = np.append(own, [curved for _, curved in parts])
-        if not len(sides):
-            return np.zeros((kkt.order, 0)), own
-        inner = np.where(kkt.gone[:, None], 0.0, sides.T)
-        ways = -kkt.factorised().factors.solve(inner)
-        curvature = own + np.einsum("ij,ij->j", inner, ways)
-        ways[self._mine, np.arange(r)] = 1.0
-        return ways, curvature
+    def _followed(
+        self,
+        x: Array,
+        trials: Sequence[Experiment],
+        found: Solved,
+        point: Point,
+        made: LogVolume,
+    ) -> Best:
+        """The best trajectories with derivatives by the unknowns."""
+        z, mine, r = point.z, self._mine, len(self._mine)
+        parts = [*self._of_spread(x, point)]
+        parts += [self._of_std(x, trials, point, k) for k in range(len(self.groups))]
+        sides = np.zeros((len(z) + len(self._limits[0]), r + len(parts)))
+        sides[:, :r] = self._columns.of(point.hessian, point.jacobian)
+        for side, part in zip(sides[: len(z), r:].T, parts, strict=True):
+            side[:] = part.side
+        ways = -made.whole.solve(sides)
+        own = [*sides[mine, np.arange(r)], *(part.bend for part in parts)]
+        curvature = np.array(own) + np.einsum("ij,ij->j", sides, ways)
+        ways[mine, np.arange(r)] = 1.0
+        slope = [*point.gradient[mine], *(part.slope for part in parts)]
+        return Best(found, point, trials, made, np.array(slope), parts, ways, curvature)
 
-    def _of_spread(self, x: Array, z: Array) -> Iterator[tuple[Array, float]]:
-        """Derivatives by each unknown moment of a distribution: of the gradient, and the second one
-        of the objective."""
-        values = self.nlp.layout.parameter_values(z)
-        for row, bent in self.population.pulls(self._spread(x), values):
-            side = np.zeros(len(z))
-            self.nlp.layout.parameter_values(side)[:] = row
-            yield side, bent
+    def _of_spread(self, x: Array, point: Point) -> Iterator[Partial]:
+        """Derivatives by each unknown moment of a distribution; by the logarithm of a standard
+        deviation those of the Hessian from its double, as a part is proportional to 1/sd^2."""
+        some, h, begin = self.population, self._spread(x), len(self._mine)
+        values = point.nlp.layout.parameter_values(point.z)
+        slopes, spreads = some.density_slopes(h, values), some.spreads
+        for k, (row, bend) in enumerate(some.pulls(h, values)):
+            side, hessian = np.zeros(len(point.z)), np.zeros_like(point.hessian)
+            point.nlp.layout.parameter_values(side)[:] = row
+            if spreads[k]:
+                other = replace(point, nlp=self._doubled(x, begin + k, point.nlp)[1])
+                hessian = (other.hessian - point.hessian) / 0.375
+            yield Partial(hessian, side, slopes[k], bend)
 
-    def _of_std(self, x: Array, nlp: NLP, z: Array, group: int) -> tuple[Array, float]:
-        """Derivatives by the logarithm of a standard deviation: of the gradient, and the second one
-        of the objective; a part of both is proportional to 1/std^2."""
+    def _of_std(self, x: Array, trials: Sequence[Experiment], point: Point, group: int) -> Partial:
+        """Derivatives by the logarithm of a standard deviation, from its double: a part of the
+        objective is proportional to 1/std^2, the heights to log std."""
+        z, nlp = point.z, point.nlp
+        others, other = self._doubled(x, len(x) - len(self.groups) + group, nlp)
+        hessian = (replace(point, nlp=other).hessian - point.hessian) / 0.375
+        side = (other.gradient(z) - nlp.gradient(z)) / 0.375
+        squares = (nlp.cost(z) - other.cost(z)) / 0.75
+        higher = heights_of_samples(other, others) - heights_of_samples(nlp, trials)
+        slope = higher / float(np.log(2.0)) - 2.0 * squares
+        return Partial(hessian, side, slope, 4.0 * squares)
+
+    def _doubled(self, x: Array, place: int, near: NLP) -> tuple[Sequence[Experiment], NLP]:
+        """Trials and nonlinear program with the double of a standard deviation."""
         double = x.copy()
-        double[len(x) - len(self.groups) + group] += np.log(2.0)
-        other = self._on(double, nlp)[1]
-        part = (nlp.gradient(z) - other.gradient(z)) / 0.75
-        return -2.0 * part, 4.0 * (nlp.cost(z) - other.cost(z)) / 0.75
+        double[place] += np.log(2.0)
+        return self._on(double, near)
 
 
-def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-    """z and multipliers beside the best ones."""
-    z, (of_rows, lower, upper) = best.found.z, best.found.multipliers
-    return z + change[: len(z)], (of_rows + change[len(z) :], lower, upper)
+def _as_solved(best: Best, linear_solver: str) -> Solved:
+    """The best trajectories as a result of IPOPT; linear_solver : a line on the first one."""
+    point, found = best.point, replace(best.found, linear_solver=linear_solver)
+    if point.z is found.z:
+        return found
+    return replace(
+        found,
+        z=point.z,
+        multipliers=point.multipliers,
+        objective=point.nlp.cost(point.z),
+        status=Solve.CONVERGED,
+    )

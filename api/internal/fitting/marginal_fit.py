@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.internal.fitting.curvature import converged, interior
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.marginal import Marginal
-from kinesym.internal.fitting.marginal_laplace import log_likelihood as laplace
+from kinesym.internal.fitting.marginal_laplace import (
+    check_terms,
+    heights,
+    priors_of_inputs,
+    volume,
+)
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import Iteration
@@ -20,17 +24,13 @@ from kinesym.runtime.results.solution import Solution
 def log_likelihood(problem: Discretisation, solution: Solution) -> float:
     """log of the marginal likelihood of a solution; see `Collocation.log_likelihood`."""
     there, known = converged(problem, solution, "likelihood")
+    check_terms(problem.symbolic)
+    some, prior = there.population, priors_of_inputs(problem.symbolic)
+    height = some.heights(some.entries(there.priors))
+    height += heights(there.nlp, there.trials, prior, [run.parameters for run in known.trials])
     seen = _seen(problem.on_grid_of(solution), known.free_vector)
-    return laplace(
-        problem.symbolic,
-        there.nlp,
-        there.trials,
-        interior(there, known),
-        known.objective,
-        [run.parameters for run in known.trials],
-        seen,
-        _drawn(there),
-    )
+    found = volume(there.layout, prior.keys(), some.random, interior(there, known), seen)
+    return found.value - 0.5 * (known.objective + height)
 
 
 def marginal(
@@ -42,6 +42,7 @@ def marginal(
 ) -> Marginal:
     """The likelihood with process noise or random effects as a function of parameters; std : a
     guess. limits : of what is unknown of distributions."""
+    check_terms(problem.symbolic)
     trials = [trial.with_std(std) for trial in problem.trials] if std else problem.trials
     return Marginal(
         symbolic=problem.symbolic,
@@ -72,10 +73,3 @@ def standard_errors(problem: Discretisation, z: Array, known: Solution | None) -
 def _seen(problem: Discretisation, z: Array) -> Array:
     """The Hessian of the first samples, by which the start is measured; see `log_volume`."""
     return problem.first_samples.hessian(z, np.zeros(problem.n_constraints), 1.0)
-
-
-def _drawn(problem: Discretisation) -> tuple[NDArray[np.bool_], float]:
-    """Mask of the parameter values that are random effects, and -2 log of the heights of their
-    densities with the distributions that the problem has."""
-    some = problem.population
-    return some.random, some.heights(some.entries(problem.priors))

@@ -3,7 +3,7 @@ prior) or random effects (parameters that have one)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import sympy as sp
@@ -17,7 +17,7 @@ from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt
-from kinesym.runtime.statistics.likelihood import log_volume
+from kinesym.runtime.statistics.likelihood import LogVolume, log_volume
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
@@ -28,33 +28,32 @@ _FIRST = 0.05
 _PER_STATE = 3
 
 
-def log_likelihood(
-    problem: Problem,
+def volume(
+    layout: Layout, noises: Collection[str], random: NDArray[np.bool_], kkt: Kkt, seen: Array
+) -> LogVolume:
+    """Log of the volume of what is integrated out at a solution, by Laplace approximation: all but
+    the parameters that are no random effects.
+
+    noises : names of process noise. random : which parameter values are random effects, (r,). kkt :
+    the matrix there. seen : see `log_volume`.
+    """
+    fixed, effect = (layout.parameter_offset + np.flatnonzero(k) for k in (~random, random))
+    return log_volume(kkt, fixed, np.append(_noise(layout, noises), effect), seen)
+
+
+def heights(
     nlp: NLP,
     trials: Sequence[Experiment],
-    kkt: Kkt,
-    objective: float,
+    prior: Mapping[str, sp.Expr],
     values: Sequence[Mapping[str, float]],
-    seen: Array,
-    effects: tuple[NDArray[np.bool_], float],
 ) -> float:
-    """Log marginal likelihood of the parameters of a solution, by Laplace approximation; see
-    `Collocation.log_likelihood`.
-
-    kkt : the matrix there. objective : its value. values : of all parameters in each trial. seen :
-    see `log_volume`. effects : which parameter values are random effects, (r,), and -2 log of the
-    heights of the densities of these.
-    """
-    _check_terms(problem)
-    (random, height), prior, layout = effects, priors_of_inputs(problem), nlp.layout
-    heights = _of_samples(nlp, trials) + _of_prior(prior, trials, values) + height
-    fixed, effect = (layout.parameter_offset + np.flatnonzero(k) for k in (~random, random))
-    drawn = np.append(_noise(layout, list(prior)), effect)
-    volume = log_volume(kkt, fixed, drawn, seen)
-    return volume - 0.5 * (objective + heights)
+    """-2 log of the heights of the densities of all samples and of all process noise; values : of
+    all parameters in each trial."""
+    return heights_of_samples(nlp, trials) + _of_prior(prior, trials, values)
 
 
-def _check_terms(problem: Problem) -> None:
+def check_terms(problem: Problem) -> None:
+    """Raise `ValueError` for an objective that is no likelihood, or unknown durations."""
     aim = problem.objective
     if aim.least_squares != 1.0 or aim.terminal != 0 or aim.loss is not None:
         raise ValueError(
@@ -105,7 +104,7 @@ def first_samples(
     return [trial.with_std(std).begun(share, least) for trial in trials]
 
 
-def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
+def _noise(layout: Layout, noises: Collection[str]) -> NDArray[np.intp]:
     """Numbers in z of the values of process noise, each of which acts on an interval."""
     found = [np.zeros(0, dtype=np.intp)]
     for begin, N in zip(layout.offsets, layout.nodes, strict=False):
@@ -114,7 +113,7 @@ def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
     return np.concatenate(found)
 
 
-def _of_samples(nlp: NLP, trials: Sequence[Experiment]) -> float:
+def heights_of_samples(nlp: NLP, trials: Sequence[Experiment]) -> float:
     """-2 log of the heights of the densities of all samples."""
     about = nlp.about
     names = [*about.node_measurements, *about.interval_measurements]

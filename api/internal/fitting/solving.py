@@ -200,8 +200,8 @@ class Solver:
             made = marginal(whole, std, limits, self.chosen, report)
             found = made.estimated(z, h, list(std.values()))
         problem = whole.with_priors(found.priors)
-        problem = problem.on(found.best.trials) if found.std else problem
-        solution = _solution(problem, found.best.found, time.perf_counter() - start)
+        problem = problem.on(found.trials) if found.std else problem
+        solution = _solution(problem, found.solved, time.perf_counter() - start)
         counts = {group: len(y) for group, y in samples_of(whole.trials).items()}
         noise = [Noise(group, s, counts[group], np.inf) for group, s in found.std.items()]
         status = solution.status

@@ -17,6 +17,9 @@ _FEWEST = 3
 #: Share of the standard error of an owner's value below which a standard deviation is like zero.
 _LIKE_ZERO = 1e-2
 
+#: Share of values that is the first standard deviation between owners if all values are alike.
+_FIRST = 0.1
+
 #: Mean and standard deviation of parameters, or of their logarithms, by name.
 Numbers = Mapping[str, tuple[float, float]]
 
@@ -147,14 +150,15 @@ class Population:
         h, low, high = list[float](), list[float](), list[float]()
         for effect, what in self._entries:
             own, error = values[effect.places], errors[effect.places]
-            size = float(np.std(own, ddof=1)) if len(own) > 1 else 0.0
-            size = size or 1e-3 * float(np.abs(own).max()) or 1.0
+            spread, most = float(np.std(own, ddof=1)) if len(own) > 1 else 0.0, np.abs(own).max()
+            size = spread or 1e-3 * float(most) or 1.0
             below, above = getattr(effect.prior, what)
             if what == "sd":
                 known = error[np.isfinite(error) & (error > 0.0)]
                 least = _LIKE_ZERO * (float(np.median(known)) if len(known) else size)
                 below, above = float(np.log(max(below, min(least, above)))), float(np.log(above))
-            begin = float(np.log(size) if what == "sd" else own.mean())
+            first = spread or _FIRST * float(most) or 1.0
+            begin = float(np.log(first) if what == "sd" else own.mean())
             h.append(min(max(begin, below), above))
             low.append(below)
             high.append(above)
@@ -187,6 +191,18 @@ class Population:
             len(effect.places) * float(np.log(2.0 * np.pi * numbers[effect.name][1] ** 2))
             for effect in self.effects
         )
+
+    def density_slopes(self, h: Array, values: Array) -> list[float]:
+        """Derivatives by each entry of h: of -2 log of the densities of all values (r,), as z has
+        them."""
+        numbers, found = self.numbers(h), list[float]()
+        for effect, what in self._entries:
+            mean, sd = numbers[effect.name]
+            e = (values[effect.places] - mean) / sd
+            found.append(
+                float(-2.0 * e.sum() / sd if what == "mean" else 2.0 * len(e) - 2.0 * e @ e)
+            )
+        return found
 
     def pulls(self, h: Array, values: Array) -> list[tuple[Array, float]]:
         """Derivatives by each entry of h: of the gradient of the squares ((p - mean)/sd)^2 in all

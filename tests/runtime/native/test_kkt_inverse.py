@@ -123,6 +123,18 @@ def test_a_far_determinant():
     np.testing.assert_allclose(f.inverse_entries(every, every), -1e3, rtol=1e-15)
 
 
+def test_another_one_of_the_same_pattern():
+    """It has no factors yet, those of the first one stay, and nothing is analysed again."""
+    of, shared = (2, [0, 1, 1], [0, 0, 1], [0, 1]), Workspace()
+    f = Factorisation(*of, workspace=shared)
+    assert f.factorise([2.0, 1.0, 1.0]) == "ok"
+    other = Factorisation(*of, workspace=shared)
+    with pytest.raises(ValueError, match="factorise first"):
+        other.solve([1.0, 0.0])
+    assert other.factorise([4.0, 1.0, 1.0]) == "ok" and not other.about["analysed"]
+    np.testing.assert_allclose([f.log_determinant, other.log_determinant], np.log([1.0, 3.0]))
+
+
 def test_bad_input():
     """Without factors, outside of the matrix, unequal numbers: one sentence each."""
     f = Factorisation(2, [0, 1, 1], [0, 0, 1], [0, 1])
