@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from test_kkt import FEATURES, clear_inertia, collocation_system, sizes, ways
 
-from kinesym.runtime.native._kkt import BORDER, Factorisation
+from kinesym.runtime.native._kkt import BORDER, Factorisation, Workspace
 
 #: Pivots with which entries of the inverse have about as many digits as solutions.
 STRICT = (0.1, 0.01)
