@@ -11,10 +11,12 @@
 typedef struct {
     double quality;
     int first, second; /* second < 0: of order 1 */
+    double rest;       /* of one of order 1, the largest other entry of its column, scaled */
 } choice;
 
-static inline void consider(choice *best, double quality, int first, int second) {
-    if (quality > best->quality) *best = (choice){quality, first, second};
+static inline void consider(choice *best, double quality, int first, int second,
+                            double rest) {
+    if (quality > best->quality) *best = (choice){quality, first, second, rest};
 }
 
 /* Whether the diagonal entry of column j is less than what counts as one. */
@@ -22,6 +24,10 @@ static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
     const double scale = f->scale[j];
     return fabs(f->values[(ptrdiff_t)j * f->ld + j]) * scale * scale < tolerance.faint;
 }
+
+#define ROUTINES(set)                                                                      \
+    {clear_##set, extend_##set, eliminate_##set, schur_##set, keep_##set, forward_##set,   \
+     backward_##set, inverse_##set}
 
 /* -- in plain C: two doubles, a register of SSE2 and of NEON ------------------------------------- */
 
@@ -33,8 +39,7 @@ static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
 #define TARGET(name) name##_plain
 #include "dense.h"
 #undef TARGET
-static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain,
-                                backward_plain, inverse_plain};
+static const kkt_dense plain = ROUTINES(plain);
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>
@@ -73,8 +78,7 @@ static inline double sum_of_four(__m256d a) {
 #undef SUM
 #undef TARGET
 #pragma GCC pop_options
-static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
-                               backward_avx2, inverse_avx2};
+static const kkt_dense avx2 = ROUTINES(avx2);
 
 /* -- AVX-512 ------------------------------------------------------------------------------------ */
 
@@ -89,8 +93,7 @@ static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
 #include "dense.h"
 #undef TARGET
 #pragma GCC pop_options
-static const kkt_dense avx512 = {eliminate_avx512, schur_avx512,
-                                 forward_avx512, backward_avx512, inverse_avx512};
+static const kkt_dense avx512 = ROUTINES(avx512);
 
 const kkt_dense *kkt_dense_routines(void) {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
