@@ -1,5 +1,6 @@
 /* dense.h for the instruction sets of x86, the best one chosen at run time; elsewhere as it is. */
 #include "dense_types.h"
+#include "targets.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
 #undef TARGET
 static const kkt_dense plain = ROUTINES(plain);
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if HAS_TARGETS
 #include <immintrin.h>
 #undef WIDTH
 #undef FIRST_ROWS
@@ -51,8 +52,7 @@ static const kkt_dense plain = ROUTINES(plain);
 
 /* -- AVX2 --------------------------------------------------------------------------------------- */
 
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+TARGET_BEGIN(AVX2)
 
 static inline double largest_of_four(__m256d a) {
     const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
@@ -77,13 +77,12 @@ static inline double sum_of_four(__m256d a) {
 #undef LARGEST
 #undef SUM
 #undef TARGET
-#pragma GCC pop_options
+TARGET_END
 static const kkt_dense avx2 = ROUTINES(avx2);
 
 /* -- AVX-512 ------------------------------------------------------------------------------------ */
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,fma,prefer-vector-width=512")
+TARGET_BEGIN(AVX512)
 #define WIDTH 8
 #define FIRST_ROWS ((M){0, 1, 2, 3, 4, 5, 6, 7})
 #define LARGER(a, b) ((V)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
@@ -92,15 +91,12 @@ static const kkt_dense avx2 = ROUTINES(avx2);
 #define TARGET(name) name##_avx512
 #include "dense.h"
 #undef TARGET
-#pragma GCC pop_options
+TARGET_END
 static const kkt_dense avx512 = ROUTINES(avx512);
 
 const kkt_dense *kkt_dense_routines(void) {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
-        return &avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2;
-    return &plain;
+    if (HAS_AVX512) return &avx512;
+    return HAS_AVX2 ? &avx2 : &plain;
 }
 
 #else
