@@ -43,7 +43,9 @@ def cimported(folder: str) -> str:
 
 # The KKT solver is at once a module and the library that IPOPT loads.
 kkt = extension("_kkt", *sorted(glob(f"{NATIVE}/c/kkt/*.c")), flags=("-O3", "-Wno-psabi"))
-systems = extension("_systems", *sorted(glob(f"{NATIVE}/c/systems/*.c")), flags=("-O3", "-Wno-psabi"))
+systems = extension(
+    "_systems", *sorted(glob(f"{NATIVE}/c/systems/*.c")), flags=("-O3", "-Wno-psabi")
+)
 hybrid = extension("_hybrid", *sorted(glob(f"{NATIVE}/c/hybrid/*.c")), flags=("-O3",))
 
 # Interpreted kernels, and the delays between them, are computed as compiled ones are.
