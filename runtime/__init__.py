@@ -9,6 +9,6 @@ covariances and intervals; `results` are solutions and trajectories; `studies` r
 
 import os
 
-# Threads that wait for others sleep: those that spin, as libgomp's do else, take the processor from the
-# ones they wait for, and cost a third of a short solve. It is read once, when libgomp is loaded.
+# Threads that wait for others sleep: those that spin, as libgomp's do else, take the processor from
+# the ones they wait for, and cost a third of a short solve. Read once, when libgomp is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -12,7 +12,17 @@ HERE = Path(__file__).parent
 C = HERE.parents[2] / "runtime" / "native" / "c"
 KKT = C / "kkt"
 SOURCES = [*sorted(set(KKT.glob("*.c")) - {KKT / "ma57.c"}), HERE / "kkt_stress.c"]
-FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-psabi", "-pthread", f"-I{KKT}"]
+FLAGS = [
+    "-std=gnu11",
+    "-g",
+    "-O1",
+    "-Wall",
+    "-Wextra",
+    "-Wno-psabi",
+    "-pthread",
+    f"-I{C}",
+    f"-I{KKT}",
+]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 THREADS = ["-fsanitize=thread"]
 
