@@ -233,8 +233,9 @@ static void add_entries(walk *w, const kkt_front *s, int at) {
     const int32_t *start = p->start + s->first_pivot;
     const int32_t *source = p->source + start[0];
     const uint16_t *place = p->place + start[0];
+    const ptrdiff_t ld = w->here.ld;
     double *column = column_of(&w->here, at) + at;
-    for (int c = 0; c < s->n_pivots; c++, column += w->here.ld)
+    for (int c = 0; c < s->n_pivots; c++, column += ld)
         for (const int32_t *end = p->source + start[c + 1]; source < end; source++, place++) {
             __builtin_prefetch(values + source[KKT_AHEAD]);
             column[*place] += values[*source];

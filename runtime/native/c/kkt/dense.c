@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define ROUNDING 1.8e-15 /* 8 units */
+#define EARLY 1024       /* values of L so far ahead are fetched early by solutions */
 
 /* The best pivot so far; `quality` as in kkt_tolerance: 1 / (most that its elimination adds to an
  * entry of the scaled matrix). */

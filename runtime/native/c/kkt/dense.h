@@ -27,9 +27,10 @@ typedef double TARGET(unaligned) __attribute__((vector_size(8 * WIDTH), aligned(
 /* Zeroes the first n columns, from the diagonal on where they are not fully summed. */
 static void TARGET(clear)(front *f, int n) {
     const V zeros = {0};
+    const ptrdiff_t ld = f->ld, full = f->full;
     double *column = f->values;
-    for (int c = 0; c < n; c++, column += f->ld)
-        for (int i = c < f->full ? 0 : c & -LANES; i < f->ld; i += WIDTH) {
+    for (ptrdiff_t c = 0; c < n; c++, column += ld)
+        for (ptrdiff_t i = c < full ? 0 : c & -LANES; i < ld; i += WIDTH) {
             *(V *)(column + i) = zeros;
             __asm__ volatile("" ::: "memory"); /* no call for each column */
         }
@@ -297,9 +298,10 @@ static void TARGET(schur)(front *f) {
 
 /* Copies the columns of L. */
 static void TARGET(keep)(const front *f, double *l) {
+    const ptrdiff_t ld = f->ld, n_pivots = f->n_pivots;
     const double *column = f->values;
-    for (int t = 0; t < f->n_pivots; t++, column += f->ld)
-        for (int i = (t + 1) & -LANES; i < f->ld; i += WIDTH, l += WIDTH) {
+    for (ptrdiff_t t = 0; t < n_pivots; t++, column += ld)
+        for (ptrdiff_t i = (t + 1) & -LANES; i < ld; i += WIDTH, l += WIDTH) {
             *(V *)l = *(const V *)(column + i);
             __asm__ volatile("" ::: "memory"); /* no call for each column */
         }
@@ -341,8 +343,10 @@ static void TARGET(forward)(const kkt_block *b, double *y) {
     const double *l = b->l;
     for (int t = 0; t < b->n_pivots; t++) {
         const double x = y[t];
-        for (int i = (t + 1) & -LANES; i < ld; i += WIDTH, l += WIDTH)
+        for (int i = (t + 1) & -LANES; i < ld; i += WIDTH, l += WIDTH) {
+            __builtin_prefetch(l + EARLY);
             *(V *)(y + i) -= *(const V *)l * x;
+        }
     }
     for (int t = 0; t < b->n_pivots; t++) {
         const double x = y[t];
@@ -362,7 +366,10 @@ static void TARGET(backward)(const kkt_block *b, double *y) {
         const int first = (t + 1) & -LANES;
         V s = {0};
         l -= ld - first;
-        for (int i = first; i < ld; i += WIDTH) s += *(const V *)(y + i) * *(const V *)(l + i - first);
+        for (int i = first; i < ld; i += WIDTH) {
+            __builtin_prefetch(l + i - first - EARLY);
+            s += *(const V *)(y + i) * *(const V *)(l + i - first);
+        }
         y[t] -= SUM(s);
     }
 }
