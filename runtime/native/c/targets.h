@@ -1,11 +1,19 @@
 /* Code for instruction sets of x86 beyond those that every processor of its kind has, by gcc and clang:
  * what lies between TARGET_BEGIN(AVX2) and TARGET_END is compiled for them, and may be called where
- * HAS_AVX2. Vectors of code for a set should be as wide as its registers: wider ones live on the stack.
+ * HAS_AVX2; with HAS_TARGETS=0 there are none. Vectors of code for a set should be as wide as its
+ * registers: wider ones live on the stack.
  */
 #ifndef TARGETS_H
 #define TARGETS_H
+#ifndef HAS_TARGETS
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAS_TARGETS 1
+#else
+#define HAS_TARGETS 0
+#endif
+#endif
+
+#if HAS_TARGETS
 
 #define AVX2 "avx2,fma"
 #define HAS_AVX2 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -28,7 +36,5 @@
 #define TARGET_END TARGETS_PRAGMA(GCC pop_options)
 #endif
 
-#else
-#define HAS_TARGETS 0
 #endif
 #endif
