@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from functools import cache
 from platform import machine
 
 import pytest
@@ -17,6 +18,7 @@ KERNELS = r"\w+_(plain|avx2|avx512)|do_group|factorise|solve|solve_transposed"
 OBJDUMP = shutil.which("objdump")
 
 
+@cache
 def packed(library):
     """Vector instructions of each function of a library: all, those of them that use the stack, and
     those that use each register."""

@@ -19,7 +19,8 @@
 
 typedef double TARGET(vector) __attribute__((vector_size(8 * WIDTH), may_alias));
 typedef int64_t TARGET(mask) __attribute__((vector_size(8 * WIDTH), may_alias));
-typedef double TARGET(unaligned) __attribute__((vector_size(8 * WIDTH), aligned(8), may_alias));
+typedef double TARGET(unaligned)
+    __attribute__((vector_size(8 * WIDTH), aligned(8), may_alias));
 #define V TARGET(vector)
 #define U TARGET(unaligned)
 #define M TARGET(mask)
@@ -122,7 +123,8 @@ static inline void TARGET(subtract)(const front *f, int c, int i, int begin, int
 
 /* The same of columns c ... c + 3 together, which reads half as much; not inlined, where constants of the
  * caller would take its registers. */
-static __attribute__((noinline)) void TARGET(subtract_four)(const front *f, int c, int i, int begin, int end) {
+static __attribute__((noinline)) void TARGET(subtract_four)(const front *f, int c, int i, int begin,
+                                                             int end) {
     const ptrdiff_t ld = f->ld;
     const double *l = f->values + begin * ld, *stop = f->values + end * ld;
     const double *w = f->scaled + begin * ld + c;

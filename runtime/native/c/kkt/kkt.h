@@ -49,7 +49,7 @@ enum kkt_status {
 /* The stage of an unknown. Most entries are between stages whose numbers differ by one at most. */
 enum { KKT_BORDER = -1, KKT_UNKNOWN = -2 };
 
-/* Entries that are fetched early while fronts are filled: one to two small fronts. */
+/* Entries so far ahead are fetched early while fronts are filled: a few small fronts, some 0.3 us. */
 #define KKT_AHEAD 256
 
 /* One front: rows are [delayed | pivots | next | carried | border]. Delayed columns are known at run
