@@ -6,7 +6,7 @@ PARTS := base symbolic codegen runtime gait models examples
 
 setup: .venv/.kinesym
 
-.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py $(wildcard runtime/native/*.p[yx][xd] runtime/native/c/*/*)
+.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py $(wildcard runtime/native/*.p[yx][xd] runtime/native/c/*.h runtime/native/c/*/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo \
 	  "kinesym needs Python 3.10 or newer; name one, for example: make setup PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot create \

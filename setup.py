@@ -26,7 +26,7 @@ def extension(name: str, *sources: str, flags: tuple[str, ...] = ()) -> Extensio
         f"kinesym.runtime.native.{name}",
         [f"{NATIVE}/{name}.pyx", *sources],
         include_dirs=[f"{NATIVE}/c", f"{NATIVE}/c/include"],
-        depends=sorted(glob(f"{NATIVE}/c/*/*.h") + glob(f"{NATIVE}/*.pxd")),
+        depends=sorted(glob(f"{NATIVE}/c/**/*.h", recursive=True) + glob(f"{NATIVE}/*.pxd")),
         libraries=["dl", "pthread"] if sys.platform.startswith("linux") else [],
         extra_compile_args=["-fvisibility=hidden", *flags],
     )
@@ -43,7 +43,9 @@ def cimported(folder: str) -> str:
 
 # The KKT solver is at once a module and the library that IPOPT loads.
 kkt = extension("_kkt", *sorted(glob(f"{NATIVE}/c/kkt/*.c")), flags=("-O3", "-Wno-psabi"))
-systems = extension("_systems", f"{NATIVE}/c/systems/systems.c", flags=("-O3", "-Wno-psabi"))
+systems = extension(
+    "_systems", *sorted(glob(f"{NATIVE}/c/systems/*.c")), flags=("-O3", "-Wno-psabi")
+)
 hybrid = extension("_hybrid", *sorted(glob(f"{NATIVE}/c/hybrid/*.c")), flags=("-O3",))
 
 # Interpreted kernels, and the delays between them, are computed as compiled ones are.

@@ -6,3 +6,9 @@ inputs; `simulation`, `delays` and `hybrid` integrate in time; `nlp` assembles t
 of collocation, `ipopt` solves it, and `shooting` fits simulations to data; `statistics` computes
 covariances and intervals; `results` are solutions and trajectories; `studies` run many tasks.
 """
+
+import os
+
+# Threads that wait for others sleep: those that spin, as libgomp's do else, take the processor from
+# the ones they wait for, and cost a third of a short solve. Read once, when libgomp is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")

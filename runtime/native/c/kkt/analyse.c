@@ -209,16 +209,16 @@ static int carried_place(const draft *a, const kkt_front *f, int v) {
     return low;
 }
 
-/* The front of an entry; its row and column there. */
-static kkt_front *locate(const draft *a, ptrdiff_t e, int *row, int *column) {
+/* The column of an entry in the order of elimination; its row in the front of the column. */
+static ptrdiff_t locate(const draft *a, ptrdiff_t e, int *row) {
     kkt_front *fronts = a->plan->fronts;
     int i = a->row[e] - 1, j = a->column[e] - 1; /* j is eliminated first */
     if (a->level[j] < 0 || (a->level[i] >= 0 && a->level[i] < a->level[j])) swap_int(&i, &j);
     kkt_front *f = a->level[j] < 0 ? fronts + a->n_levels : fronts + a->level[j];
-    *column = a->place[j];
+    int column = a->place[j];
     *row = a->place[i];
     if (a->level[i] == a->level[j]) {
-        if (*row < *column) swap_int(row, column);
+        if (*row < column) swap_int(row, &column);
     } else if (beyond(a, a->level[i], a->level[j])) {
         *row = f->n_pivots + f->n_next + f->n_carried +
                a->slot[(ptrdiff_t)f->chain * a->n_border + border_number(a, i)];
@@ -227,26 +227,23 @@ static kkt_front *locate(const draft *a, ptrdiff_t e, int *row, int *column) {
     } else {
         *row = f->n_pivots + f->n_next + carried_place(a, f, i);
     }
-    return f;
+    return f->first_pivot + column;
 }
 
+/* Counting sort by columns. */
 static int place_entries(const draft *a) {
     kkt_plan *p = a->plan;
-    int row, column;
+    int row;
+    p->start = calloc((size_t)a->n + 1, sizeof *p->start);
     p->source = calloc((size_t)a->n_entries + KKT_AHEAD, sizeof *p->source);
     p->place = malloc((size_t)a->n_entries * sizeof *p->place);
-    if (p->source == NULL || p->place == NULL) return KKT_NO_MEMORY;
-    for (ptrdiff_t e = 0; e < a->n_entries; e++) locate(a, e, &row, &column)->first_entry++;
-    ptrdiff_t end = 0;
-    for (ptrdiff_t f = 0; f < p->n_fronts; f++) {
-        end += p->fronts[f].first_entry;
-        p->fronts[f].first_entry = end;
-    }
-    p->fronts[p->n_fronts].first_entry = end;
+    if (p->start == NULL || p->source == NULL || p->place == NULL) return KKT_NO_MEMORY;
+    for (ptrdiff_t e = 0; e < a->n_entries; e++) p->start[locate(a, e, &row)]++;
+    for (int k = 0; k < a->n; k++) p->start[k + 1] += p->start[k];
     for (ptrdiff_t e = a->n_entries - 1; e >= 0; e--) {
-        const ptrdiff_t to = --locate(a, e, &row, &column)->first_entry;
+        const int32_t to = --p->start[locate(a, e, &row)];
         p->source[to] = (int32_t)e;
-        p->place[to] = (uint32_t)column << 16 | (uint32_t)row;
+        p->place[to] = (uint16_t)row;
     }
     return KKT_OK;
 }
@@ -415,6 +412,7 @@ void kkt_free_plan(kkt_plan *p) {
     free(p->carried);
     free(p->chains);
     free(p->border);
+    free(p->start);
     free(p->source);
     free(p->place);
     free(p);

@@ -12,7 +12,6 @@ static void free_front(front *f) {
     free(f->scaled);
     free(f->d);
     free(f->noise);
-    free(f->growth);
     free(f->seen);
     free(f->scale);
     free(f->rows);
@@ -26,13 +25,13 @@ static int allocate_front(front *f, int capacity) {
     f->values = aligned_alloc(64, ld * (ld + 3) * sizeof(double));
     f->scaled = aligned_alloc(64, (ld * ld + LANES) * sizeof(double));
     f->d = malloc((2 * ld + 2) * sizeof(double));
-    f->noise = malloc(ld * sizeof(double));
-    f->growth = malloc(ld * sizeof(double));
+    f->noise = aligned_alloc(64, ld * sizeof(double));
     f->seen = malloc(ld * sizeof(int));
     f->scale = aligned_alloc(64, ld * sizeof(double));
     f->rows = malloc(ld * sizeof(int));
-    if (!f->values || !f->scaled || !f->d || !f->noise || !f->growth || !f->seen || !f->scale || !f->rows)
+    if (!f->values || !f->scaled || !f->d || !f->noise || !f->seen || !f->scale || !f->rows)
         return KKT_NO_MEMORY;
+    memset(f->values, 0, ld * (ld + 3) * sizeof(double));
     memset(f->scaled, 0, (ld * ld + LANES) * sizeof(double));
     return KKT_OK;
 }
@@ -73,31 +72,35 @@ static ptrdiff_t first_of_border(const kkt_plan *p) {
     return p->n - p->n_border;
 }
 
-/* The rows of a front from its pivots on. */
-static void list_rows(const kkt_plan *p, const kkt_front *s, int *to) {
-    memcpy(to, p->order + s->first_pivot, (size_t)s->n_pivots * sizeof *to);
-    to += s->n_pivots;
-    if (s->n_next > 0) memcpy(to, p->order + s[1].first_pivot, (size_t)s->n_next * sizeof *to);
-    to += s->n_next;
-    for (int k = 0; k < s->n_carried; k++) to[k] = p->order[p->carried[s->first_carried + k]];
-    to += s->n_carried;
+/* The rows of a front from its pivots on, and their scales. */
+static void list_rows(const walk *w, const kkt_front *s, int *rows, double *scale) {
+    const kkt_plan *p = w->plan;
+    const int near = s->n_pivots + s->n_next, far = near + s->n_carried, all = far + s->n_border;
+    const ptrdiff_t *carried = p->carried + s->first_carried, first = first_of_border(p);
     const int *border = p->border + p->chains[s->chain].first_border;
-    const int *unknowns = p->order + first_of_border(p);
-    for (int k = 0; k < s->n_border; k++) to[k] = unknowns[border[k]];
+    memcpy(rows, p->order + s->first_pivot, (size_t)near * sizeof *rows);
+    memcpy(scale, w->scale + s->first_pivot, (size_t)near * sizeof *scale);
+    for (int r = near; r < all; r++) {
+        const ptrdiff_t k = r < far ? carried[r - near] : first + border[r - far];
+        rows[r] = p->order[k];
+        scale[r] = w->scale[k];
+    }
 }
 
-/* Sizes and rows of the next front; the pivots of the plan begin at row `at`. */
-static int begin_front(walk *w, const kkt_front *s, int rows, int full, int at) {
+/* Sizes and rows of the next front; the pivots of the plan begin at row `at`. The last columns, which the
+ * front before fills as far as they count, are not cleared. */
+static int begin_front(walk *w, const kkt_front *s, int rows, int full, int filled, int at) {
     front *f = &w->here;
     if (reserve(w, rows) != KKT_OK) return KKT_NO_MEMORY;
     f->n_rows = rows;
     f->ld = padded(rows);
     f->full = full;
     f->n_pivots = f->pairs = f->negative = 0;
-    memset(f->values, 0, (size_t)f->ld * (size_t)(rows + 3) * sizeof(double));
-    memset(f->noise, 0, (size_t)rows * sizeof(double));
-    memset(f->seen, 0, (size_t)full * sizeof(int));
-    list_rows(w->plan, s, f->rows + at);
+    w->dense->clear(f, rows - filled);
+    for (int r = 0; r < f->ld; r++) f->noise[r] = 0.0;
+    for (int c = 0; c < full; c++) f->seen[c] = 0;
+    list_rows(w, s, f->rows + at, f->scale + at);
+    for (int r = rows; r < f->ld; r++) f->scale[r] = 0.0;
     return KKT_OK;
 }
 
@@ -122,21 +125,6 @@ static int find_runs(walk *w, const kkt_front *s, int late) {
     return n;
 }
 
-/* The size of what the pivots of a front subtract from one of its columns. */
-static double subtracted(const front *f, int c) {
-    double most = 0.0;
-    for (int t = 0; t < f->n_pivots; t++) {
-        const double size = f->growth[t] * fabs(f->scaled[(ptrdiff_t)t * f->ld + c]);
-        most = size > most ? size : most;
-    }
-    return most;
-}
-
-/* The same of one that is not eliminated: all that was subtracted from it so far. */
-static double noise_of(const front *f, int c) {
-    return fmax(c < f->full ? 0.0 : subtracted(f, c), f->noise[c]);
-}
-
 /* Keeps the size of what was subtracted from the columns that are not fully summed in the front before,
  * without the border but for separators: in the first `n` runs, and the next. */
 static void add_noise(walk *w, const kkt_front *s, int n) {
@@ -144,13 +132,13 @@ static void add_noise(walk *w, const kkt_front *s, int n) {
     const front *b = &w->before;
     for (const run *mine = w->runs; mine < w->runs + n; mine++)
         for (int c = mine->begin; c < mine->end; c++)
-            w->here.noise[c + mine->shift] = noise_of(b, b->n_pivots + c);
+            w->here.noise[c + mine->shift] = b->noise[b->n_pivots + c];
     if (p->n_separators == 0) return;
     const int *border = p->border + p->chains[s->chain].first_border;
     const run *last = w->runs + n;
     for (int c = last->begin; c < last->end; c++)
         if (border[c - last->begin] < p->n_separators)
-            w->here.noise[c + last->shift] = noise_of(b, b->n_pivots + c);
+            w->here.noise[c + last->shift] = b->noise[b->n_pivots + c];
 }
 
 /* Adds what the front before leaves. */
@@ -158,16 +146,9 @@ static void add_contribution(walk *w, const kkt_front *s, int late) {
     const front *b = &w->before;
     front *f = &w->here;
     const int q = b->n_pivots, n = find_runs(w, s, late);
-    const run *last = w->runs + n;
-    for (const run *mine = w->runs; mine < last; mine++)
-        for (int c = mine->begin; c < mine->end; c++) {
-            const double *from = column_of(b, q + c) + q;
-            double *to = column_of(f, c + mine->shift);
-            for (int r = c; r < mine->end; r++) to[r + mine->shift] = from[r];
-            for (const run *their = mine + 1; their < last; their++)
-                for (int r = their->begin; r < their->end; r++) to[r + their->shift] = from[r];
-        }
+    w->dense->extend(b, w->runs, n, f);
     memcpy(f->rows + late, b->rows + q, (size_t)delayed(b) * sizeof *f->rows);
+    memcpy(f->scale + late, b->scale + q, (size_t)delayed(b) * sizeof *f->scale);
     add_noise(w, s, n - 1);
 }
 
@@ -183,17 +164,19 @@ int kkt_leave(walk *w, ptrdiff_t number) {
     r->n_rows = rows;
     r->n_delayed = delayed(f);
     if (rows == 0) return KKT_OK;
-    const size_t size = (size_t)rows * (size_t)(rows + 1) * sizeof(double);
+    const size_t size = (size_t)rows * (size_t)(rows + 2) * sizeof(double);
     r->values = malloc(size + (size_t)rows * sizeof *r->rows);
     if (r->values == NULL) return KKT_NO_MEMORY;
     r->noise = r->values + (ptrdiff_t)rows * rows;
-    r->rows = (int *)(r->noise + rows);
+    r->scale = r->noise + rows;
+    r->rows = (int *)(r->scale + rows);
+    memcpy(r->scale, f->scale + q, (size_t)r->n_delayed * sizeof *r->scale);
     memcpy(r->rows, f->rows + q, (size_t)r->n_delayed * sizeof *r->rows);
     for (int c = 0; c < rows; c++) {
         const int k = c - r->n_delayed;
         memcpy(r->values + (ptrdiff_t)c * rows + c, column_of(f, q + c) + q + c,
                (size_t)(rows - c) * sizeof(double));
-        r->noise[c] = k < 0 || border[k] < p->n_separators ? noise_of(f, q + c) : 0.0;
+        r->noise[c] = k < 0 || border[k] < p->n_separators ? f->noise[q + c] : 0.0;
     }
     return KKT_OK;
 }
@@ -218,6 +201,7 @@ static void add_rest(walk *w, int chain, int late, int noise) {
     const int *border = w->plan->border + w->plan->chains[chain].first_border;
     const int n = r->n_delayed;
     if (n > 0) memcpy(f->rows + late, r->rows, (size_t)n * sizeof *f->rows);
+    if (n > 0) memcpy(f->scale + late, r->scale, (size_t)n * sizeof *f->scale);
     for (int c = 0; c < r->n_rows; c++) {
         const int to_column = c < n ? late + c : w->where[border[c - n]];
         for (int k = c; k < r->n_rows; k++) {
@@ -246,23 +230,24 @@ static void add_rests(walk *w, ptrdiff_t number, int at, int late) {
 static void add_entries(walk *w, const kkt_front *s, int at) {
     const kkt_plan *p = w->plan;
     const double *values = w->values;
-    const front *f = &w->here;
-    double *first = column_of(f, at) + at;
-    double check = 0.0;
-    for (ptrdiff_t e = s->first_entry; e < s[1].first_entry; e++) {
-        const double value = values[p->source[e]];
-        __builtin_prefetch(values + p->source[e + KKT_AHEAD]);
-        first[(ptrdiff_t)(p->place[e] >> 16) * f->ld + (p->place[e] & 0xffff)] += value;
-        check += value * 0.0;
-    }
-    w->check += check;
+    const int32_t *start = p->start + s->first_pivot;
+    const int32_t *source = p->source + start[0];
+    const uint16_t *place = p->place + start[0];
+    const ptrdiff_t ld = w->here.ld;
+    double *column = column_of(&w->here, at) + at;
+    for (int c = 0; c < s->n_pivots; c++, column += ld)
+        for (const int32_t *end = p->source + start[c + 1]; source < end; source++, place++) {
+            __builtin_prefetch(values + source[KKT_AHEAD]);
+            column[*place] += values[*source];
+        }
 }
 
 /* Fills the fully summed columns above the diagonal. */
 static void mirror(front *f) {
     for (int c = 0; c < f->full; c++) {
         const double *from = column_of(f, c);
-        for (int r = c + 1; r < f->full; r++) column_of(f, r)[c] = from[r];
+        double *to = column_of(f, c + 1) + c;
+        for (int r = c + 1; r < f->full; r++, to += f->ld) *to = from[r];
     }
 }
 
@@ -275,11 +260,11 @@ int kkt_assemble(walk *w, ptrdiff_t number) {
     const int late = late_columns(w, number), waiting = follows ? delayed(&w->before) : 0;
     const int full = late + waiting + s->n_pivots, at = root ? 0 : late + waiting;
     const int rows = full + s->n_next + s->n_carried + s->n_border;
-    if (begin_front(w, s, rows, full, at) != KKT_OK) return KKT_NO_MEMORY;
+    const int filled = follows && s[-1].n_border == s->n_border ? s->n_border : 0;
+    if (begin_front(w, s, rows, full, filled, at) != KKT_OK) return KKT_NO_MEMORY;
     if (follows) add_contribution(w, s, late);
     if (w->where != NULL) add_rests(w, number, at, root ? s->n_pivots : 0);
     add_entries(w, s, at);
-    if (!(w->check == 0.0)) return KKT_NOT_FINITE;
     mirror(&w->here);
     return KKT_OK;
 }

@@ -1,20 +1,24 @@
 /* dense.h for the instruction sets of x86, the best one chosen at run time; elsewhere as it is. */
 #include "dense_types.h"
+#include "targets.h"
 
 #include <math.h>
 #include <string.h>
 
 #define ROUNDING 1.8e-15 /* 8 units */
+#define EARLY 1024       /* values of L so far ahead are fetched early by solutions */
 
 /* The best pivot so far; `quality` as in kkt_tolerance: 1 / (most that its elimination adds to an
  * entry of the scaled matrix). */
 typedef struct {
     double quality;
     int first, second; /* second < 0: of order 1 */
+    double rest;       /* of one of order 1, the largest other entry of its column, scaled */
 } choice;
 
-static inline void consider(choice *best, double quality, int first, int second) {
-    if (quality > best->quality) *best = (choice){quality, first, second};
+static inline void consider(choice *best, double quality, int first, int second,
+                            double rest) {
+    if (quality > best->quality) *best = (choice){quality, first, second, rest};
 }
 
 /* Whether the diagonal entry of column j is little more than the rounding of what was subtracted. */
@@ -22,6 +26,10 @@ static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
     const double size = fabs(f->values[(ptrdiff_t)j * f->ld + j]) * f->scale[j];
     return size < tolerance.faint * f->noise[j];
 }
+
+#define ROUTINES(set)                                                                      \
+    {clear_##set, extend_##set, eliminate_##set, schur_##set, keep_##set, forward_##set,   \
+     backward_##set, inverse_##set}
 
 /* -- in plain C: two doubles, a register of SSE2 and of NEON ------------------------------------- */
 
@@ -33,10 +41,9 @@ static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
 #define TARGET(name) name##_plain
 #include "dense.h"
 #undef TARGET
-static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain,
-                                backward_plain, inverse_plain};
+static const kkt_dense plain = ROUTINES(plain);
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if HAS_TARGETS
 #include <immintrin.h>
 #undef WIDTH
 #undef FIRST_ROWS
@@ -46,8 +53,7 @@ static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain,
 
 /* -- AVX2 --------------------------------------------------------------------------------------- */
 
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+TARGET_BEGIN(AVX2)
 
 static inline double largest_of_four(__m256d a) {
     const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
@@ -72,14 +78,12 @@ static inline double sum_of_four(__m256d a) {
 #undef LARGEST
 #undef SUM
 #undef TARGET
-#pragma GCC pop_options
-static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
-                               backward_avx2, inverse_avx2};
+TARGET_END
+static const kkt_dense avx2 = ROUTINES(avx2);
 
 /* -- AVX-512 ------------------------------------------------------------------------------------ */
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,fma,prefer-vector-width=512")
+TARGET_BEGIN(AVX512)
 #define WIDTH 8
 #define FIRST_ROWS ((M){0, 1, 2, 3, 4, 5, 6, 7})
 #define LARGER(a, b) ((V)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
@@ -88,16 +92,12 @@ static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
 #define TARGET(name) name##_avx512
 #include "dense.h"
 #undef TARGET
-#pragma GCC pop_options
-static const kkt_dense avx512 = {eliminate_avx512, schur_avx512,
-                                 forward_avx512, backward_avx512, inverse_avx512};
+TARGET_END
+static const kkt_dense avx512 = ROUTINES(avx512);
 
 const kkt_dense *kkt_dense_routines(void) {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
-        return &avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2;
-    return &plain;
+    if (HAS_AVX512) return &avx512;
+    return HAS_AVX2 ? &avx2 : &plain;
 }
 
 #else

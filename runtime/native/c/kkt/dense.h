@@ -19,20 +19,61 @@
 
 typedef double TARGET(vector) __attribute__((vector_size(8 * WIDTH), may_alias));
 typedef int64_t TARGET(mask) __attribute__((vector_size(8 * WIDTH), may_alias));
+typedef double TARGET(unaligned)
+    __attribute__((vector_size(8 * WIDTH), aligned(8), may_alias));
 #define V TARGET(vector)
+#define U TARGET(unaligned)
 #define M TARGET(mask)
 
-/* The largest magnitude, scaled by row, in rows >= k without two rows (which may be the same); rows
- * before k in the vector of k are zero. NaN counts as nothing. Rows are left out by masks: a scalar
- * written into the column would have to reach the cache before a vector can be read. */
+/* Zeroes the first n columns, from the diagonal on where they are not fully summed. */
+static void TARGET(clear)(front *f, int n) {
+    const V zeros = {0};
+    const ptrdiff_t ld = f->ld, full = f->full;
+    double *column = f->values;
+    for (ptrdiff_t c = 0; c < n; c++, column += ld)
+        for (ptrdiff_t i = c < full ? 0 : c & -LANES; i < ld; i += WIDTH) {
+            *(V *)(column + i) = zeros;
+            __asm__ volatile("" ::: "memory"); /* no call for each column */
+        }
+}
+
+/* Copies n values, few of them. */
+static inline void TARGET(copy)(int n, const double *from, double *to) {
+    int k = 0;
+    for (; k + WIDTH <= n; k += WIDTH) *(U *)(to + k) = *(const U *)(from + k);
+    for (; k < n; k++) to[k] = from[k];
+}
+
+/* Puts what the front before leaves, which are the rows of some runs, where it belongs. */
+static void TARGET(extend)(const front *before, const run *runs, int n_runs, front *f) {
+    const run *last = runs + n_runs;
+    const ptrdiff_t q = before->n_pivots;
+    const double *from = before->values + q * before->ld + q;
+    for (const run *mine = runs; mine < last; mine++) {
+        double *to = f->values + (ptrdiff_t)(mine->begin + mine->shift) * f->ld;
+        for (int c = mine->begin; c < mine->end; c++, from += before->ld, to += f->ld)
+            for (const run *r = mine; r < last; r++)
+                TARGET(copy)(r->end - r->begin, from + r->begin, to + r->begin + r->shift);
+    }
+}
+
+/* The largest magnitude, scaled by row, in rows >= k without two rows >= k (which may be the same). NaN
+ * counts as nothing. Rows are left out by masks: a scalar written into the column would have to reach
+ * the cache before a vector can be read. */
 static inline double TARGET(rest_max)(const front *f, const double *column, int k, int without,
                                       int and_without) {
+    const int last = without > and_without ? without : and_without;
+    int i = (k & -WIDTH);
     V most = {0};
-    M row = FIRST_ROWS + k / WIDTH * WIDTH;
-    for (int i = k / WIDTH * WIDTH; i < f->ld; i += WIDTH, row += WIDTH) {
-        const M counts = (row != without) & (row != and_without) & INT64_MAX;
+    for (; i <= last; i += WIDTH) {
+        const M row = FIRST_ROWS + i;
+        const M counts = (row >= k) & (row != without) & (row != and_without) & INT64_MAX;
         const V scaled = *(const V *)(column + i) * *(const V *)(f->scale + i);
         most = LARGER((V)((M)scaled & counts), most);
+    }
+    for (; i < f->ld; i += WIDTH) {
+        const V scaled = *(const V *)(column + i) * *(const V *)(f->scale + i);
+        most = LARGER((V)((M)scaled & INT64_MAX), most);
     }
     return LARGEST(most);
 }
@@ -40,9 +81,9 @@ static inline double TARGET(rest_max)(const front *f, const double *column, int 
 /* The fully summed row >= k, not j, with the largest scaled magnitude; -1 if all are zero. */
 static inline int TARGET(partner)(const front *f, const double *column, int k, int j) {
     V most = {0};
-    M which = {0}, row = FIRST_ROWS + k / WIDTH * WIDTH;
-    for (int i = k / WIDTH * WIDTH; i < f->full; i += WIDTH, row += WIDTH) {
-        const M counts = (row != j) & (row < f->full) & INT64_MAX;
+    M which = {0}, row = FIRST_ROWS + (k & -WIDTH);
+    for (int i = (k & -WIDTH); i < f->full; i += WIDTH, row += WIDTH) {
+        const M counts = (row >= k) & (row != j) & (row < f->full) & INT64_MAX;
         const V scaled = *(const V *)(column + i) * *(const V *)(f->scale + i);
         const V size = (V)((M)scaled & counts);
         const M larger = size > most;
@@ -55,40 +96,79 @@ static inline int TARGET(partner)(const front *f, const double *column, int k, i
     return most[best] > 0.0 ? (int)which[best] : -1;
 }
 
-/* Subtracts from column j what the pivots since it was last seen leave of it, L W', so that all k are
- * accounted for, and zeroes the rows before k in the vector of k. A column is brought up to date when
- * it is looked at: once for many pivots, which reads columns of L and writes nothing else.
- *
- * Also notes the size of what was subtracted: what is left of less is rounding. */
-static inline void TARGET(update)(front *f, int j, int k) {
+/* Subtracts from column c, from row i on, a multiple of WIDTH, what the pivots from `begin` to the one
+ * before `end` leave of it: L W', W = L D. */
+static inline void TARGET(subtract)(const front *f, int c, int i, int begin, int end) {
     const ptrdiff_t ld = f->ld;
-    const int begin = f->seen[j];
-    if (begin == k) return;
-    f->seen[j] = k;
-    double *column = f->values + j * ld;
-    const double *w = f->scaled + j;
-    int i = k / WIDTH * WIDTH;
-    const M stay = FIRST_ROWS + i >= k;
-    double *first = column + i;
+    const double *l = f->values + begin * ld, *stop = f->values + end * ld;
+    const double *w = f->scaled + begin * ld + c;
+    double *column = f->values + c * ld;
     for (; i + 4 * WIDTH <= ld; i += 4 * WIDTH) {
-        V *c = (V *)(column + i);
-        V c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
-        for (int t = begin; t < k; t++) {
-            const V *l = (const V *)(f->values + t * ld + i);
-            const double x = w[t * ld];
-            c0 -= l[0] * x, c1 -= l[1] * x, c2 -= l[2] * x, c3 -= l[3] * x;
+        V *to = (V *)(column + i);
+        V s0 = to[0], s1 = to[1], s2 = to[2], s3 = to[3];
+        const double *x = w;
+        for (const double *y = l + i; y < stop; y += ld, x += ld) {
+            const V *from = (const V *)y;
+            s0 -= from[0] * *x, s1 -= from[1] * *x, s2 -= from[2] * *x, s3 -= from[3] * *x;
         }
-        c[0] = c0, c[1] = c1, c[2] = c2, c[3] = c3;
+        to[0] = s0, to[1] = s1, to[2] = s2, to[3] = s3;
     }
     for (; i < ld; i += WIDTH) {
-        V c = *(V *)(column + i);
-        for (int t = begin; t < k; t++) c -= *(const V *)(f->values + t * ld + i) * w[t * ld];
-        *(V *)(column + i) = c;
+        V s = *(V *)(column + i);
+        const double *x = w;
+        for (const double *y = l + i; y < stop; y += ld, x += ld) s -= *(const V *)y * *x;
+        *(V *)(column + i) = s;
     }
-    *(V *)first = (V)((M)(*(V *)first) & stay);
-    for (int t = begin; t < k; t++) {
-        const double size = f->growth[t] * fabs(w[t * ld]);
-        f->noise[j] = size > f->noise[j] ? size : f->noise[j];
+}
+
+/* The same of columns c ... c + 3 together, which reads half as much; not inlined, where constants of the
+ * caller would take its registers. */
+static __attribute__((noinline)) void TARGET(subtract_four)(const front *f, int c, int i, int begin,
+                                                             int end) {
+    const ptrdiff_t ld = f->ld;
+    const double *l = f->values + begin * ld, *stop = f->values + end * ld;
+    const double *w = f->scaled + begin * ld + c;
+    double *column = f->values + c * ld;
+    for (; i + 2 * WIDTH <= ld; i += 2 * WIDTH) {
+        V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
+        const double *x = w;
+        for (const double *y = l + i; y < stop; y += ld, x += ld) {
+            const V a = *(const V *)y, b = *(const V *)(y + WIDTH);
+            s0 += a * x[0], s1 += a * x[1], s2 += a * x[2], s3 += a * x[3];
+            t0 += b * x[0], t1 += b * x[1], t2 += b * x[2], t3 += b * x[3];
+        }
+        V *to = (V *)(column + i);
+        to[0] -= s0, to[1] -= t0, to = (V *)(column + ld + i);
+        to[0] -= s1, to[1] -= t1, to = (V *)(column + 2 * ld + i);
+        to[0] -= s2, to[1] -= t2, to = (V *)(column + 3 * ld + i);
+        to[0] -= s3, to[1] -= t3;
+    }
+    for (; i < ld; i += WIDTH) {
+        V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+        const double *x = w;
+        for (const double *y = l + i; y < stop; y += ld, x += ld) {
+            const V a = *(const V *)y;
+            s0 += a * x[0], s1 += a * x[1], s2 += a * x[2], s3 += a * x[3];
+        }
+        *(V *)(column + i) -= s0;
+        *(V *)(column + ld + i) -= s1;
+        *(V *)(column + 2 * ld + i) -= s2;
+        *(V *)(column + 3 * ld + i) -= s3;
+    }
+}
+
+/* Brings column j up to date when it is looked at, once for many pivots, so that all k are accounted for;
+ * the next ones, too, where that is many. Its rows before k hold anything. */
+static inline void TARGET(update)(front *f, int j, int k) {
+    int *seen = f->seen + j;
+    const int begin = seen[0], first = (k & -WIDTH);
+    if (begin == k) return;
+    if (k - begin < 4 || j + 4 > f->full || seen[1] != begin || seen[2] != begin || seen[3] != begin) {
+        TARGET(subtract)(f, j, first, begin, k);
+        seen[0] = k;
+    } else {
+        TARGET(subtract_four)(f, j, first, begin, k);
+        seen[0] = seen[1] = seen[2] = seen[3] = k;
     }
 }
 
@@ -135,7 +215,7 @@ static inline int TARGET(try_column)(front *f, int k, int j, double enough, choi
     const double a = cj[j], rest = TARGET(rest_max)(f, cj, k, j, j);
     const double size = fabs(a) * scale[j] > rest ? fabs(a) * scale[j] : rest;
     if (!(size > ROUNDING * f->noise[j])) return 1;
-    consider(best, rest > 0.0 ? fabs(a) / (rest * rest) : HUGE_VAL, j, -1);
+    consider(best, fabs(a) >= enough * rest * rest ? HUGE_VAL : fabs(a) / (rest * rest), j, -1, rest);
     if (best->quality >= enough) return 0;
 
     const int r = TARGET(partner)(f, cj, k, j);
@@ -143,7 +223,7 @@ static inline int TARGET(try_column)(front *f, int k, int j, double enough, choi
     TARGET(update)(f, r, k);
     const double *cr = f->values + (ptrdiff_t)r * f->ld;
     const double b = cj[r], c = cr[r], rest_r = TARGET(rest_max)(f, cr, k, r, r);
-    consider(best, fabs(c) / (rest_r * rest_r), r, -1);
+    consider(best, fabs(c) / (rest_r * rest_r), r, -1, rest_r);
     if (best->quality >= enough) return 0;
 
     const double gj = fabs(b) * scale[r] < rest ? rest : TARGET(rest_max)(f, cj, k, j, r);
@@ -151,23 +231,37 @@ static inline int TARGET(try_column)(front *f, int k, int j, double enough, choi
     const double det = fabs(a * c - b * b), terms = fabs(a * c) + b * b;
     const double growth = fabs(c) * gj * gj + 2.0 * fabs(b) * gj * gr + fabs(a) * gr * gr;
     if (det > ROUNDING * terms)
-        consider(best, growth > 0.0 ? det / growth * (det / terms) : HUGE_VAL, j, r);
+        consider(best, growth > 0.0 ? det / growth * (det / terms) : HUGE_VAL, j, r, 0.0);
     return 0;
 }
 
-static inline void TARGET(eliminate_one)(front *f, int k) {
+/* Keeps the size of what a pivot subtracts from the columns, W times the largest entry of L: what is left
+ * of less is rounding. */
+static inline void TARGET(add_noise)(front *f, int i, V w, double growth) {
+    V *noise = (V *)(f->noise + i);
+    *noise = LARGER((V)((M)(w * growth) & INT64_MAX), *noise);
+}
+
+/* `rest`: the largest entry of the column but the pivot. */
+static inline void TARGET(eliminate_one)(front *f, int k, double rest) {
     double *l = f->values + (ptrdiff_t)k * f->ld, *w = f->scaled + (ptrdiff_t)k * f->ld;
     const double inverse = 1.0 / l[k];
     f->d[2 * k] = inverse;
     f->d[2 * k + 1] = 0.0;
     f->negative += inverse < 0.0;
-    M row = FIRST_ROWS;
-    for (int i = 0; i < f->ld; i += WIDTH, row += WIDTH) {
+    int i = (k & -LANES);
+    for (; i <= k; i += WIDTH) {
         const V x = *(V *)(l + i);
         *(V *)(w + i) = x;
-        *(V *)(l + i) = (V)((M)(x * inverse) & (row > k));
+        *(V *)(l + i) = (V)((M)(x * inverse) & (FIRST_ROWS + i > k));
+        TARGET(add_noise)(f, i, x, rest * inverse);
     }
-    f->growth[k] = TARGET(rest_max)(f, l, k, k, k);
+    for (; i < f->ld; i += WIDTH) {
+        const V x = *(V *)(l + i);
+        *(V *)(w + i) = x;
+        *(V *)(l + i) = x * inverse;
+        TARGET(add_noise)(f, i, x, rest * inverse);
+    }
 }
 
 static inline void TARGET(eliminate_pair)(front *f, int k) {
@@ -181,8 +275,9 @@ static inline void TARGET(eliminate_pair)(front *f, int k) {
     f->d[2 * k + 3] = 0.0;
     f->negative += det < 0.0 ? 1 : a < 0.0 ? 2 : 0;
     f->pairs++;
-    M row = FIRST_ROWS;
-    for (int i = 0; i < f->ld; i += WIDTH, row += WIDTH) {
+    const int first = (k & -LANES);
+    M row = FIRST_ROWS + first;
+    for (int i = first; i < f->ld; i += WIDTH, row += WIDTH) {
         const V x = *(V *)(l1 + i), y = *(V *)(l2 + i);
         const M below = row > k + 1;
         *(V *)(w1 + i) = x;
@@ -190,55 +285,35 @@ static inline void TARGET(eliminate_pair)(front *f, int k) {
         *(V *)(l1 + i) = (V)((M)(x * ia + y * ib) & below);
         *(V *)(l2 + i) = (V)((M)(x * ib + y * ic) & below);
     }
-    f->growth[k] = TARGET(rest_max)(f, l1, k, k, k);
-    f->growth[k + 1] = TARGET(rest_max)(f, l2, k, k, k);
+    const double one = TARGET(rest_max)(f, l1, k, k, k), two = TARGET(rest_max)(f, l2, k, k, k);
+    for (int i = first; i < f->ld; i += WIDTH) {
+        TARGET(add_noise)(f, i, *(V *)(w1 + i), one);
+        TARGET(add_noise)(f, i, *(V *)(w2 + i), two);
+    }
 }
 
-/* The lower triangle of the columns that are not fully summed: S -= L W', W = L D. */
+/* The lower triangle of the columns that are not fully summed. */
 static void TARGET(schur)(front *f) {
-    const ptrdiff_t ld = f->ld;
-    const int n_pivots = f->n_pivots;
-    for (int c = f->full; c < f->n_rows; c += 4) {
-        double *column = f->values + c * ld;
-        int i = c / WIDTH * WIDTH;
-        for (; i + 2 * WIDTH <= ld; i += 2 * WIDTH) {
-            V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
-            for (int t = 0; t < n_pivots; t++) {
-                const double *w = f->scaled + t * ld + c;
-                const V x = *(const V *)(f->values + t * ld + i);
-                const V y = *(const V *)(f->values + t * ld + i + WIDTH);
-                s0 += x * w[0], s1 += x * w[1], s2 += x * w[2], s3 += x * w[3];
-                t0 += y * w[0], t1 += y * w[1], t2 += y * w[2], t3 += y * w[3];
-            }
-            *(V *)(column + i) -= s0;
-            *(V *)(column + ld + i) -= s1;
-            *(V *)(column + 2 * ld + i) -= s2;
-            *(V *)(column + 3 * ld + i) -= s3;
-            *(V *)(column + i + WIDTH) -= t0;
-            *(V *)(column + ld + i + WIDTH) -= t1;
-            *(V *)(column + 2 * ld + i + WIDTH) -= t2;
-            *(V *)(column + 3 * ld + i + WIDTH) -= t3;
+    for (int c = f->full; c < f->n_rows; c += 4)
+        TARGET(subtract_four)(f, c, (c & -WIDTH), 0, f->n_pivots);
+}
+
+/* Copies the columns of L. */
+static void TARGET(keep)(const front *f, double *l) {
+    const ptrdiff_t ld = f->ld, n_pivots = f->n_pivots;
+    const double *column = f->values;
+    for (ptrdiff_t t = 0; t < n_pivots; t++, column += ld)
+        for (ptrdiff_t i = (t + 1) & -LANES; i < ld; i += WIDTH, l += WIDTH) {
+            *(V *)l = *(const V *)(column + i);
+            __asm__ volatile("" ::: "memory"); /* no call for each column */
         }
-        for (; i < ld; i += WIDTH) {
-            V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-            for (int t = 0; t < n_pivots; t++) {
-                const double *w = f->scaled + t * ld + c;
-                const V x = *(const V *)(f->values + t * ld + i);
-                s0 += x * w[0], s1 += x * w[1], s2 += x * w[2], s3 += x * w[3];
-            }
-            *(V *)(column + i) -= s0;
-            *(V *)(column + ld + i) -= s1;
-            *(V *)(column + 2 * ld + i) -= s2;
-            *(V *)(column + 3 * ld + i) -= s3;
-        }
-    }
 }
 
 /* Eliminates from column n_pivots on what has good pivots; returns 1 if the matrix is singular. */
 static int TARGET(eliminate)(front *f, kkt_tolerance tolerance) {
     int k = f->n_pivots, next = k;
     while (k < f->full) {
-        choice best = {-1.0, -1, -1};
+        choice best = {-1.0, -1, -1, 0.0};
         if (next < k || next >= f->full) next = k;
         for (int left = f->full - k, j = next; left > 0; left--, j = j + 1 < f->full ? j + 1 : k) {
             if (TARGET(try_column)(f, k, j, tolerance.accept, &best)) return 1;
@@ -251,7 +326,7 @@ static int TARGET(eliminate)(front *f, kkt_tolerance tolerance) {
         if (best.second < 0 && is_faint(f, best.first, tolerance)) return 1;
         TARGET(exchange)(f, best.first, k);
         if (best.second < 0) {
-            TARGET(eliminate_one)(f, k);
+            TARGET(eliminate_one)(f, k, best.rest);
             k++;
         } else {
             TARGET(exchange)(f, best.second == k ? best.first : best.second, k + 1);
@@ -270,8 +345,10 @@ static void TARGET(forward)(const kkt_block *b, double *y) {
     const double *l = b->l;
     for (int t = 0; t < b->n_pivots; t++) {
         const double x = y[t];
-        for (int i = (t + 1) / LANES * LANES; i < ld; i += WIDTH, l += WIDTH)
+        for (int i = (t + 1) & -LANES; i < ld; i += WIDTH, l += WIDTH) {
+            __builtin_prefetch(l + EARLY);
             *(V *)(y + i) -= *(const V *)l * x;
+        }
     }
     for (int t = 0; t < b->n_pivots; t++) {
         const double x = y[t];
@@ -288,10 +365,13 @@ static void TARGET(backward)(const kkt_block *b, double *y) {
     const int ld = padded(b->n_rows);
     const double *l = b->l + trapezoid(b->n_rows, b->n_pivots);
     for (int t = b->n_pivots - 1; t >= 0; t--) {
-        const int first = (t + 1) / LANES * LANES;
+        const int first = (t + 1) & -LANES;
         V s = {0};
         l -= ld - first;
-        for (int i = first; i < ld; i += WIDTH) s += *(const V *)(y + i) * *(const V *)(l + i - first);
+        for (int i = first; i < ld; i += WIDTH) {
+            __builtin_prefetch(l + i - first - EARLY);
+            s += *(const V *)(y + i) * *(const V *)(l + i - first);
+        }
         y[t] -= SUM(s);
     }
 }
@@ -303,7 +383,7 @@ static void TARGET(inverse)(const kkt_block *b, double *z) {
     const ptrdiff_t ld = padded(rows);
     const double *l = b->l + trapezoid(rows, b->n_pivots);
     for (int t = b->n_pivots - 1; t >= 0; t--) {
-        const int first = (t + 1) / LANES * LANES;
+        const int first = (t + 1) & -LANES;
         double *column = z + t * ld;
         V s = {0};
         l -= ld - first;
@@ -331,4 +411,5 @@ static void TARGET(inverse)(const kkt_block *b, double *z) {
 }
 
 #undef V
+#undef U
 #undef M

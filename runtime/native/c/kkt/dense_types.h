@@ -9,8 +9,7 @@ typedef struct {
     double *values; /* (n_rows + 3) columns, ld apart; the last three are for stray writes */
     double *scaled; /* columns of L D, ld apart, `full` of them and 4 values more */
     double *d;      /* 2 full + 2 */
-    double *noise;  /* of the columns, full: the size of what was subtracted from them */
-    double *growth; /* of the pivots, full: the largest entry of their columns of L, scaled */
+    double *noise;  /* of the columns, ld: the size of what was subtracted from them */
     int *seen;      /* of the columns, full: pivots that they account for */
     double *scale;  /* of the rows, ld: see set_scales in factor.c */
     int *rows;      /* unknowns, n_rows */
@@ -19,9 +18,18 @@ typedef struct {
     int n_pivots, pairs, negative; /* results */
 } front;
 
+/* Neighbouring rows of one front that are neighbours in the next one too. */
 typedef struct {
+    int begin, end; /* after the pivots of the front */
+    int shift;      /* to their place in the next one */
+} run;
+
+typedef struct {
+    void (*clear)(front *f, int n);
+    void (*extend)(const front *before, const run *runs, int n_runs, front *f);
     int (*eliminate)(front *f, kkt_tolerance tolerance);
     void (*schur)(front *f);
+    void (*keep)(const front *f, double *l);
     void (*forward)(const kkt_block *b, double *y);
     void (*backward)(const kkt_block *b, double *y);
     void (*inverse)(const kkt_block *b, double *z);

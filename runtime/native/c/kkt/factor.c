@@ -1,5 +1,4 @@
 /* The factorisation: from front to front along each chain, then the separators and the root. */
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +18,11 @@ typedef struct {
     kkt_factors *factors;
     const kkt_matrix *matrix;
     kkt_tolerance tolerance;
-    double *border; /* of each part, the largest entries of separators and border */
+    double *border; /* of each part, the largest entries of separators and border, and of one front */
     walk *walks; /* of the parts; the first one goes on with separators and root */
 } work;
+
+static ptrdiff_t border_room(const kkt_plan *p) { return (ptrdiff_t)p->n_border + p->max_rows; }
 
 /* Of this thread, on whatever processor; others do not count. */
 static double seconds(void) {
@@ -34,22 +35,34 @@ static double seconds(void) {
 
 static inline void raise(double *most, double size) { *most = size > *most ? size : *most; }
 
-/* The largest entries of rows in the order of elimination, from the entries of one front; `most` of
- * its first pivot, `border` of separators and border. */
-static void look_through(const kkt_plan *p, const kkt_front *s, const double *values, double *most,
-                         double *border) {
-    const int near = s->n_pivots + s->n_next, far = near + s->n_carried;
+/* The largest entries of rows, from the columns of one front; `most` of its first pivot and `border` of
+ * separators and border get them, `rows` is room for the front's own. Returns 0, or NaN after a value
+ * that is not finite. */
+static double look_through(const kkt_plan *p, const kkt_front *s, const double *values, double *most,
+                           double *border, double *rows) {
+    const int near = s->n_pivots + s->n_next, far = near + s->n_carried, all = far + s->n_border;
     const ptrdiff_t *carried = p->carried + s->first_carried;
     const int *numbers = p->border + p->chains[s->chain].first_border;
-    for (ptrdiff_t e = s->first_entry; e < s[1].first_entry; e++) {
-        const double size = fabs(values[p->source[e]]);
-        const int row = p->place[e] & 0xffff;
-        __builtin_prefetch(values + p->source[e + KKT_AHEAD]);
-        raise(most + (p->place[e] >> 16), size);
-        if (row < near) raise(most + row, size);
-        else if (row < far) raise(most + (carried[row - near] - s->first_pivot), size);
-        else raise(border + numbers[row - far], size);
+    const int32_t *start = p->start + s->first_pivot, *source = p->source + start[0];
+    const uint16_t *place = p->place + start[0];
+    double check = 0.0;
+    for (int r = 0; r < all; r++) rows[r] = 0.0;
+    for (int c = 0; c < s->n_pivots; c++) {
+        double column = 0.0, its_check = 0.0;
+        for (const int32_t *end = p->source + start[c + 1]; source < end; source++, place++) {
+            const double value = values[*source];
+            __builtin_prefetch(values + source[KKT_AHEAD]);
+            raise(&column, fabs(value));
+            raise(rows + *place, fabs(value));
+            its_check += value * 0.0;
+        }
+        raise(rows + c, column);
+        check += its_check;
     }
+    for (int r = 0; r < near; r++) raise(most + r, rows[r]);
+    for (int r = near; r < far; r++) raise(most + (carried[r - near] - s->first_pivot), rows[r]);
+    for (int r = far; r < all; r++) raise(border + numbers[r - far], rows[r]);
+    return check;
 }
 
 /* Those of a part, which are nobody else's, and what it knows of separators and border; the first one
@@ -60,43 +73,39 @@ static void find_largest(void *of, int k) {
     const double *values = job->matrix->values;
     const kkt_front *first = p->fronts + p->part[k], *end = p->fronts + p->part[k + 1];
     const kkt_front *last = p->fronts + p->part[p->n_parts], *all = p->fronts + p->n_fronts;
-    double *most = job->factors->largest, *border = job->border + (ptrdiff_t)k * p->n_border;
+    double *most = job->factors->scale, *border = job->border + (ptrdiff_t)k * border_room(p);
+    double *rows = border + p->n_border, check = 0.0;
     const double begin = seconds();
     memset(most + first->first_pivot, 0,
            (size_t)(end->first_pivot - first->first_pivot) * sizeof *most);
     for (const kkt_front *s = first; s < end; s++)
-        look_through(p, s, values, most + s->first_pivot, border);
+        check += look_through(p, s, values, most + s->first_pivot, border, rows);
     for (const kkt_front *s = last; k == 0 && s < all; s++)
-        look_through(p, s, values, border + (s->first_pivot - last->first_pivot), border);
+        check += look_through(p, s, values, border + (s->first_pivot - last->first_pivot), border, rows);
+    job->walks[k].status = check == 0.0 ? KKT_OK : KKT_NOT_FINITE;
     job->factors->seconds[k] = seconds() - begin;
 }
 
-/* Scales 1/sqrt(largest entry of the row), with which no entry is above 1. They decide on pivots only,
- * nothing is scaled: a weight of 1e6 on a measurement must not make all else look like rounding.
- * More rounds (Ruiz 2001) take their time and delay more columns. */
-static void set_scales(const work *job, ptrdiff_t first, ptrdiff_t end) {
-    const int *order = job->factors->plan->order;
-    const double *most = job->factors->largest;
-    double *scale = job->factors->scale;
-    for (ptrdiff_t k = first; k < end; k++)
-        scale[order[k]] = most[k] > 0.0 && most[k] <= DBL_MAX ? 1.0 / sqrt(most[k]) : 1.0;
+/* Scales 1/sqrt(largest entry of the row), with which no entry is above 1, in the place of these. They
+ * decide on pivots only, nothing is scaled: a weight of 1e6 on a measurement must not make all else
+ * look like rounding. More rounds (Ruiz 2001) take their time and delay more columns. */
+static void set_scales(double *scale, ptrdiff_t first, ptrdiff_t end) {
+    for (ptrdiff_t k = first; k < end; k++) {
+        const double most = scale[k];
+        scale[k] = most > 0.0 ? 1.0 / sqrt(most) : 1.0;
+    }
 }
 
 /* All scales of separators and border; those of parts can then be set. */
 static void find_scales(work *job) {
     const kkt_plan *p = job->factors->plan;
-    double *most = job->factors->largest + (p->n - p->n_border);
+    double *most = job->factors->scale + (p->n - p->n_border);
     kkt_team(p->n_parts, find_largest, job);
     memcpy(most, job->border, (size_t)p->n_border * sizeof *most);
     for (int k = 1; k < p->n_parts; k++)
         for (int b = 0; b < p->n_border; b++)
-            raise(most + b, job->border[(ptrdiff_t)k * p->n_border + b]);
-    set_scales(job, p->n - p->n_border, p->n);
-}
-
-static void take_scales(front *f, const double *scale) {
-    for (int r = 0; r < f->n_rows; r++) f->scale[r] = scale[f->rows[r]];
-    for (int r = f->n_rows; r < f->ld; r++) f->scale[r] = 0.0;
+            raise(most + b, job->border[(ptrdiff_t)k * border_room(p) + b]);
+    set_scales(job->factors->scale, p->n - p->n_border, p->n);
 }
 
 /* What the stages tell about a parameter adds up, to far more than the entries of its row: here that
@@ -121,11 +130,8 @@ static int keep(walk *w, const front *f, kkt_block *b) {
     if (to == NULL) return KKT_NO_MEMORY;
     *b = (kkt_block){.n_rows = f->n_rows, .n_pivots = q, .l = to, .d = to + length};
     b->rows = (int *)(b->d + 2 * q);
-    for (int t = 0; t < q; t++) {
-        const int first = (t + 1) / LANES * LANES;
-        memcpy(to, column_of(f, t) + first, (size_t)(f->ld - first) * sizeof *to);
-        to += f->ld - first;
-    }
+    for (size_t k = 0; k < length; k += LANES) __builtin_prefetch(to + length + 2 * q + k, 1);
+    w->dense->keep(f, to);
     memcpy(b->d, f->d, 2 * (size_t)q * sizeof(double));
     memcpy(b->rows, f->rows, (size_t)f->n_rows * sizeof(int));
     w->negative += f->negative;
@@ -171,7 +177,6 @@ static int do_front(walk *w, const work *job, ptrdiff_t number) {
     if (number == chain->first) w->wide = 0, w->surplus = 0;
     int status = kkt_assemble(w, number);
     if (status != KKT_OK) return status;
-    take_scales(f, job->factors->scale);
     if (w->wide) widen_border(p, s, f);
     status = eliminate_front(w, s, job->tolerance);
     if (status != KKT_OK) return status;
@@ -194,7 +199,6 @@ static int do_root(walk *w, const work *job) {
     const ptrdiff_t number = w->plan->n_fronts - 1;
     const int status = kkt_assemble(w, number);
     if (status != KKT_OK) return status;
-    take_scales(&w->here, job->factors->scale);
     if (w->dense->eliminate(&w->here, any)) return KKT_SINGULAR;
     return keep(w, &w->here, job->factors->blocks + number);
 }
@@ -206,7 +210,8 @@ static void do_part(void *of, int k) {
     const kkt_plan *p = job->factors->plan;
     walk *w = job->walks + k;
     const double begin = seconds();
-    set_scales(job, p->fronts[p->part[k]].first_pivot, p->fronts[p->part[k + 1]].first_pivot);
+    set_scales(job->factors->scale, p->fronts[p->part[k]].first_pivot,
+               p->fronts[p->part[k + 1]].first_pivot);
     w->status = kkt_begin_walk(w);
     for (ptrdiff_t f = p->part[k]; f < p->part[k + 1] && w->status == KKT_OK; f++)
         w->status = do_front(w, job, f);
@@ -260,16 +265,19 @@ static int ended(const work *job) {
     return status;
 }
 
-static int factorise(const work *job, kkt_rest *rests) {
+static int factorise(work *job, kkt_rest *rests) {
     kkt_factors *factors = job->factors;
     const kkt_plan *p = factors->plan;
     for (int k = 0; k < p->n_parts; k++) {
         kkt_take_again(factors->arenas + k);
         job->walks[k] = (walk){.plan = p, .dense = kkt_dense_routines(), .rests = rests,
-                               .values = job->matrix->values, .arena = factors->arenas + k};
+                               .values = job->matrix->values, .scale = factors->scale,
+                               .arena = factors->arenas + k};
     }
-    kkt_team(p->n_parts, do_part, (void *)job);
+    find_scales(job);
     int status = ended(job);
+    if (status == KKT_OK) kkt_team(p->n_parts, do_part, job);
+    if (status == KKT_OK) status = ended(job);
     if (status == KKT_OK) {
         do_rest(job);
         status = job->walks->status;
@@ -286,9 +294,8 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     work job = {.factors = factors, .matrix = a, .tolerance = tolerance};
     kkt_rest *rests = calloc((size_t)p->n_chains + 1, sizeof *rests);
     job.walks = malloc((size_t)p->n_parts * sizeof *job.walks);
-    job.border = calloc((size_t)p->n_parts * (size_t)p->n_border + 1, sizeof *job.border);
+    job.border = calloc((size_t)p->n_parts * (size_t)border_room(p) + 1, sizeof *job.border);
     int status = rests && job.walks && job.border ? KKT_OK : KKT_NO_MEMORY;
-    if (status == KKT_OK) find_scales(&job);
     if (status == KKT_OK) status = factorise(&job, rests);
     free(rests);
     free(job.walks);

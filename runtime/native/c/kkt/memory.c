@@ -65,10 +65,9 @@ int kkt_new_factors(const kkt_plan *plan, kkt_factors **factors) {
     f->bad_entry = -1;
     f->blocks = calloc((size_t)plan->n_fronts, sizeof *f->blocks);
     f->scale = malloc((size_t)plan->n * sizeof *f->scale);
-    f->largest = malloc((size_t)plan->n * sizeof *f->largest);
     f->seconds = calloc((size_t)plan->n_parts + 1, sizeof *f->seconds);
     f->arenas = calloc((size_t)plan->n_parts, sizeof *f->arenas);
-    if (!f->blocks || !f->scale || !f->largest || !f->seconds || !f->arenas) {
+    if (!f->blocks || !f->scale || !f->seconds || !f->arenas) {
         kkt_free_factors(f);
         return KKT_NO_MEMORY;
     }
@@ -90,7 +89,6 @@ void kkt_free_factors(kkt_factors *f) {
     free(f->arenas);
     free(f->blocks);
     free(f->scale);
-    free(f->largest);
     free(f->seconds);
     free(f);
 }

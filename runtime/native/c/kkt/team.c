@@ -1,34 +1,30 @@
 #include "team.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 typedef struct {
     void (*task)(void *of, int k);
     void *of;
-    int k, started;
-    pthread_t thread;
-} member;
+    int n;
+    atomic_int next; /* that nobody has begun */
+} team;
 
-static void *run(void *given) {
-    const member *m = given;
-    m->task(m->of, m->k);
+static void *work(void *given) {
+    team *t = given;
+    for (int k = t->next++; k < t->n; k = t->next++) t->task(t->of, k);
     return NULL;
 }
 
 void kkt_team(int n, void (*task)(void *of, int k), void *of) {
-    member *others = n > 1 ? calloc((size_t)n, sizeof *others) : NULL;
-    for (int k = 1; k < n && others != NULL; k++) {
-        member *m = others + k;
-        *m = (member){.task = task, .of = of, .k = k};
-        m->started = pthread_create(&m->thread, NULL, run, m) == 0;
-    }
-    task(of, 0);
-    for (int k = 1; k < n; k++) {
-        if (others != NULL && others[k].started)
-            pthread_join(others[k].thread, NULL);
-        else
-            task(of, k);
-    }
+    team all = {.task = task, .of = of, .n = n};
+    pthread_t *others = n > 1 ? malloc((size_t)(n - 1) * sizeof *others) : NULL;
+    int started = 0;
+    while (others != NULL && started < n - 1 &&
+           pthread_create(others + started, NULL, work, &all) == 0)
+        started++;
+    work(&all);
+    for (int k = 0; k < started; k++) pthread_join(others[k], NULL);
     free(others);
 }

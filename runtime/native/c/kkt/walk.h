@@ -13,31 +13,25 @@ double kkt_arena_bytes(const kkt_arena *arena);
 
 /* -- assemble.c */
 
-/* Neighbouring rows of one front that are neighbours in the next one too. */
-typedef struct {
-    int begin, end; /* after the pivots of the front */
-    int shift;      /* to their place in the next one */
-} run;
-
 /* Remainder of the last front of a chain: rows are [delayed | border of the chain]. */
 typedef struct {
     int n_rows, n_delayed;
     double *values; /* the lower triangle, columns n_rows apart */
     double *noise;  /* of the columns, see `front`; 0 of the border that is no separator */
-    int *rows;      /* unknowns, of delayed ones */
+    double *scale;  /* of the rows, of delayed ones */
+    int *rows;      /* unknowns, likewise */
 } kkt_rest;
 
 /* One part, front by front; or the separators and the root. */
 typedef struct {
     const kkt_plan *plan;
     const kkt_dense *dense;
-    const double *values;
+    const double *values, *scale; /* of the matrix; of its rows in the order of elimination */
     kkt_rest *rests;    /* of all chains: each part leaves its own */
     int *where;         /* rows of separators and border in a front of separators, n_border; or NULL */
     front here, before; /* two buffers that take turns */
     run *runs;          /* of what one front leaves to the next */
     int wide;           /* whether borders are widened, see widen_border */
-    double check;       /* 0, or NaN after a value that is not finite */
     kkt_arena *arena;
     ptrdiff_t surplus;  /* of a chain: negative eigenvalues without a multiplier so far */
     ptrdiff_t negative, delayed, turned, pairs; /* as in kkt_factors */
@@ -54,7 +48,7 @@ int kkt_begin_walk(walk *w);
 void kkt_end_walk(walk *w);
 
 /* Fills the next front of a walk from what fronts before it left, and from the matrix. Returns
- * KKT_NO_MEMORY, or KKT_NOT_FINITE. */
+ * a status. */
 int kkt_assemble(walk *w, ptrdiff_t number);
 
 /* Keeps what the last front of a chain leaves. Returns a status. */

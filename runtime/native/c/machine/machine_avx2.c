@@ -1,6 +1,8 @@
 /* AVX2 */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC target("avx2,fma")
+#include "targets.h"
+#if HAS_TARGETS && !defined(__clang__) /* which does not define __AVX2__ for it */
+TARGET_BEGIN(AVX2)
 #define KS_MACHINE avx2
 #include "machine_run.h"
+TARGET_END
 #endif

@@ -1,4 +1,5 @@
 /* the instructions that every processor of its kind has; the names of all instructions */
+#include "targets.h"
 #define KS_MACHINE plain
 #include "machine_run.h"
 
@@ -16,12 +17,9 @@ int ks_instruction_number(const char *name) {
 const ks_machine *ks_machine_here(int lanes) {
     const ks_machine *every[4] = {&ks_machine_single, &ks_machine_plain};
     int n = 2;
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        every[n++] = &ks_machine_avx2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
-        every[n++] = &ks_machine_avx512;
+#if HAS_TARGETS && !defined(__clang__)
+    if (HAS_AVX2) every[n++] = &ks_machine_avx2;
+    if (HAS_AVX512) every[n++] = &ks_machine_avx512;
 #endif
     for (int k = n - 1; k >= 0; k--)
         if (lanes == 0 || every[k]->lanes == lanes) return every[k];
