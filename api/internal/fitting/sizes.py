@@ -22,6 +22,8 @@ _CHANGE = 2.0
 _MISFIT = 1000.0
 #: First barrier parameter of IPOPT for a misfit of measurements.
 _SOFT = 1e-3
+#: First barrier parameter where there are no bounds, that of IPOPT: it acts in restoration only.
+_UNBOUNDED = 0.1
 #: Value of a parameter for the solver, in its size: where curvature is negative it changes
 #: less than trajectories, which come near the data first.
 _CAREFULLY = 30.0
@@ -57,8 +59,17 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
         of_constraints[layout.delay_offset :] = inverse(size[layout.delayed_entries])
         factor, of_variables = _objective_factor(problem, z, size), inverse(size)
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
-        barrier = _SOFT if problem.symbolic.objective.least_squares else None
-        return Scaling(factor, of_variables, of_constraints, barrier)
+        return Scaling(factor, of_variables, of_constraints, _barrier(problem))
+
+
+def _barrier(problem: Discretisation) -> float | None:
+    """First barrier parameter; None for one that adapts to the iterates, which is for bounds of
+    problems that are no misfits."""
+    if problem.symbolic.objective.least_squares:
+        return _SOFT
+    pairs = (problem.variable_bounds, problem.constraint_bounds)
+    bounded = [(low < high) & (np.isfinite(low) | np.isfinite(high)) for low, high in pairs]
+    return None if any(each.any() for each in bounded) else _UNBOUNDED
 
 
 def given_sizes(problem: Discretisation, z: Array) -> Array:
