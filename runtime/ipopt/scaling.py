@@ -21,9 +21,9 @@ TOLERANCE = 1e-8
 #: Tolerance of the complementarity of bounds, in the unit of the objective; it decides how exact
 #: variables at bounds are.
 _AT_BOUNDS = 1e-10
-#: Barrier parameter that follows the complementarity of the iterates (Nocedal, Waechter, Waltz 2009,
-#: SIAM J. Optim. 19:1674): at most ten times that of the start, and balanced, so that it does not
-#: vanish while constraints are violated, which leaves iterates at their bounds with tiny steps.
+#: Barrier parameter that follows the complementarity of the iterates (Nocedal, Waechter, Waltz
+#: 2009, SIAM J. Optim. 19:1674): at most ten times that of the start, and balanced, so that it does
+#: not vanish while constraints are violated, which leaves iterates at their bounds with tiny steps.
 #: Restoration goes on until a tenth of the violation is left: sooner, the objective pulls iterates
 #: back to where it began, as from a duration that is too short.
 _ADAPTIVE: Mapping[str, Any] = {
@@ -54,14 +54,17 @@ class Scaling:
         return 1.0 / self.variables
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of IPOPT; given ones take precedence, and a first barrier parameter is that of a
-        monotone barrier."""
+        """Options of IPOPT; given ones take precedence, and a barrier that is given as monotone,
+        or by its first parameter, is that of IPOPT by default."""
         at_bounds = 1e30 if "tol" in given else _AT_BOUNDS / self.objective
-        adaptive = self.barrier is None and "mu_init" not in given
+        barrier = {"mu_init": self.barrier, **_MONOTONE}
+        if self.barrier is None:
+            adaptive = given.get("mu_strategy", "adaptive") == "adaptive" and "mu_init" not in given
+            barrier = dict(_ADAPTIVE) if adaptive else {}
         return {
             "nlp_scaling_method": "none",
             "obj_scaling_factor": self.objective,
-            **(_ADAPTIVE if adaptive else {"mu_init": self.barrier, **_MONOTONE}),
+            **barrier,
             "tol": TOLERANCE,
             "dual_inf_tol": 1e30,  # of the objective as it was given
             "compl_inf_tol": at_bounds,

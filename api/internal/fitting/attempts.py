@@ -38,8 +38,8 @@ _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORAT
 _ASTRAY = (Solve.INFEASIBLE, Solve.DIVERGED)
 _CLIMBED = (*_ASTRAY, Solve.RESTORATION_FAILED)
 
-#: Iterations after which other ways are tried, and those of the second of three.
-_SOON, _SECOND = 300, 500
+#: Iterations after which other ways are tried, and those of the first of these.
+_SOON, _SECOND = 500, 500
 #: Options of IPOPT with which no other ways are tried.
 _SCALING = "nlp_scaling_method"
 _ALONE = {_SCALING, "mu_strategy", "option_file_name"}
