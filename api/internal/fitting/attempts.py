@@ -38,8 +38,10 @@ _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORAT
 _ASTRAY = (Solve.INFEASIBLE, Solve.DIVERGED)
 _CLIMBED = (*_ASTRAY, Solve.RESTORATION_FAILED)
 
-#: Iterations after which other ways are tried, and those of the first of these.
-_SOON, _SECOND = 500, 500
+#: Iterations after which other ways are tried.
+_SOON = 500
+#: Iterations of the first of these other ways.
+_SECOND = 500
 #: Options of IPOPT with which no other ways are tried.
 _SCALING = "nlp_scaling_method"
 _ALONE = {_SCALING, "mu_strategy", "option_file_name"}
@@ -180,8 +182,8 @@ class Attempts:
 
     @property
     def _ways(self) -> Mapping[str, Mapping[str, Any]]:
-        """Other ways to solve from the same start: the other strategy of the barrier, and the
-        scaling of IPOPT."""
+        """Ways to solve from the same start after the first one: the other strategy of the barrier,
+        and the scaling of IPOPT."""
         monotone = self.problem.symbolic.objective.least_squares
         strategy, words = ("adaptive", "an") if monotone else ("monotone", "a")
         return {
