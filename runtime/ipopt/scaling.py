@@ -22,13 +22,14 @@ TOLERANCE = 1e-8
 #: variables at bounds are.
 _AT_BOUNDS = 1e-10
 #: Barrier parameter that follows the complementarity of the iterates (Nocedal, Waechter, Waltz
-#: 2009, SIAM J. Optim. 19:1674): at most ten times that of the start, and balanced, so that it does
-#: not vanish while constraints are violated, which leaves iterates at their bounds with tiny steps.
-#: Restoration goes on until a tenth of the violation is left: sooner, the objective pulls iterates
-#: back to where it began, as from a duration that is too short.
+#: 2009, SIAM J. Optim. 19:1674): at most three times that of the start, as more leads to other
+#: optima, and balanced, so that it does not vanish while constraints are violated, which leaves
+#: iterates at their bounds with tiny steps. Restoration goes on until a tenth of the violation is
+#: left: sooner, the objective pulls iterates back to where it began, as from a duration that is too
+#: short.
 _ADAPTIVE: Mapping[str, Any] = {
     "mu_strategy": "adaptive",
-    "mu_max_fact": 10.0,
+    "mu_max_fact": 3.0,
     "quality_function_balancing_term": "cubic",
     "required_infeasibility_reduction": 0.1,
 }

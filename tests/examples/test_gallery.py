@@ -76,7 +76,7 @@ def test_a_lower_optimum(name):
 @pytest.mark.parametrize(
     ("name", "guess", "most"),
     [
-        ("crane", "lines", 80),
+        ("crane", "lines", 220),
         ("countersteer", "lines", 40),
         ("countersteer", "zeros", 160),
         ("delay_chain", "zeros", 40),
