@@ -21,17 +21,33 @@ TOLERANCE = 1e-8
 #: Tolerance of the complementarity of bounds, in the unit of the objective; it decides how exact
 #: variables at bounds are.
 _AT_BOUNDS = 1e-10
+#: Barrier parameter that follows the complementarity of the iterates (Nocedal, Waechter, Waltz
+#: 2009, SIAM J. Optim. 19:1674): at most three times that of the start, as more leads to other
+#: optima, and balanced, so that it does not vanish while constraints are violated, which leaves
+#: iterates at their bounds with tiny steps. Restoration goes on until a tenth of the violation is
+#: left: sooner, the objective pulls iterates back to where it began, as from a duration that is too
+#: short.
+_ADAPTIVE: Mapping[str, Any] = {
+    "mu_strategy": "adaptive",
+    "mu_max_fact": 3.0,
+    "quality_function_balancing_term": "cubic",
+    "required_infeasibility_reduction": 0.1,
+}
+#: Multipliers of bounds at the start that fit a first barrier parameter: those of 1 would hold
+#: variables near their bounds as a barrier does that is a thousand times larger.
+_MONOTONE: Mapping[str, Any] = {"bound_mult_init_method": "mu-based"}
 
 
 @dataclass(frozen=True)
 class Scaling:
     """Scale factors for IPOPT: of an objective, of variables, (n,), and of constraints, (m,), and
-    its first barrier parameter. Results are those of the problem as it was given."""
+    its first barrier parameter, None for one that adapts to the iterates. Results are those of the
+    problem as it was given."""
 
     objective: float
     variables: Array
     constraints: Array
-    barrier: float
+    barrier: float | None
 
     @cached_property
     def sizes(self) -> Array:
@@ -39,12 +55,17 @@ class Scaling:
         return 1.0 / self.variables
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of IPOPT; given ones take precedence."""
+        """Options of IPOPT; given ones take precedence, and a barrier that is given as monotone,
+        or by its first parameter, is that of IPOPT by default."""
         at_bounds = 1e30 if "tol" in given else _AT_BOUNDS / self.objective
+        barrier = {"mu_init": self.barrier, **_MONOTONE}
+        if self.barrier is None:
+            adaptive = given.get("mu_strategy", "adaptive") == "adaptive" and "mu_init" not in given
+            barrier = dict(_ADAPTIVE) if adaptive else {}
         return {
             "nlp_scaling_method": "none",
             "obj_scaling_factor": self.objective,
-            "mu_init": self.barrier,
+            **barrier,
             "tol": TOLERANCE,
             "dual_inf_tol": 1e30,  # of the objective as it was given
             "compl_inf_tol": at_bounds,

@@ -8,9 +8,11 @@ from published import catenary, cycloid
 
 @pytest.mark.parametrize("name", published.PROBLEMS)
 def test_optimum(name):
-    """With the default nodes, which are those of the source where it used the same scheme."""
+    """With the default nodes, which are those of the source where it used the same scheme; at most
+    57 iterations are needed."""
     outcome = published.solve(name)
     assert outcome.solution.success, outcome.solution.message
+    assert outcome.solution.iterations <= 75
     value, tolerance = outcome.published.value, outcome.published.tolerance
     if value is not None:
         assert outcome.solution.objective == pytest.approx(value, rel=tolerance)

@@ -9,7 +9,7 @@ import record
 TOP = Path(__file__).parents[2]
 NAMES = sorted(path.stem for path in record.FOLDER.glob("*.json"))
 #: Scripts that keep none: their tables are in docs/gallery/index.md, in tests, or in a report.
-WITHOUT = {"gallery", "published", "record", "report"}
+WITHOUT = {"gallery", "iterations", "published", "record", "report"}
 
 STANDING = "standing, 8 gains, 6,000 nodes"
 #: Rows and columns of the table of identification in pages: problem and nodes, contender.

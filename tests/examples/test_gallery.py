@@ -73,6 +73,37 @@ def test_a_lower_optimum(name):
     assert solved(name).objective < bench.PEERS[name].cost
 
 
+@pytest.mark.parametrize(
+    ("name", "guess", "most"),
+    [
+        ("crane", "lines", 220),
+        ("countersteer", "lines", 40),
+        ("countersteer", "zeros", 160),
+        ("delay_chain", "zeros", 40),
+        *(
+            pytest.param(*each, marks=pytest.mark.study)
+            for each in (
+                ("delay_chain", "lines", 40),
+                ("drone", "lines", 50),
+                ("brachistochrone", "lines", 160),
+                ("crane", "zeros", 900),
+                ("bumpy_road", "zeros", 900),
+                ("bumpy_road", "lines", 3000),
+                ("pendulum_swing_up", "zeros", 600),
+            )
+        ),
+    ],
+)
+def test_the_same_optimum_from_other_guesses(name, guess, most):
+    """Straight lines between conditions, or nothing but zeros, in about twice the iterations that
+    it takes at most."""
+    problem = importlib.import_module(f"kinesym.examples.gallery.{name}").problem()
+    zeros = np.clip(np.zeros(problem.n_variables), *problem.problem.variable_bounds)
+    solution = problem.solve(zeros if guess == "zeros" else None)
+    assert solution.success and solution.iterations <= most
+    assert solution.objective <= bench.PEERS[name].cost * (1.0 + 1e-4)
+
+
 @pytest.mark.parametrize("name", OTHERS if LONG else OTHERS[:1])
 def test_others_have_solutions(name):
     solved(name)

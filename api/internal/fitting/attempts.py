@@ -38,13 +38,13 @@ _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORAT
 _ASTRAY = (Solve.INFEASIBLE, Solve.DIVERGED)
 _CLIMBED = (*_ASTRAY, Solve.RESTORATION_FAILED)
 
-#: Iterations after which other ways are tried, and these; options of IPOPT with which none are.
-_SOON, _SCALING = 500, "nlp_scaling_method"
+#: Iterations after which other ways are tried.
+_SOON = 500
+#: Iterations of the first of these other ways.
+_SECOND = 500
+#: Options of IPOPT with which no other ways are tried.
+_SCALING = "nlp_scaling_method"
 _ALONE = {_SCALING, "mu_strategy", "option_file_name"}
-_WAYS: Mapping[str, Mapping[str, Any]] = {
-    "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
-    "as IPOPT scales by itself": {_SCALING: "gradient-based"},
-}
 #: The first barrier parameter from states that outputs show: that of others keeps small values,
 #: as of which logarithms are measured, off bounds that do not bind, and so off the record.
 _SHOWN = 1e-5
@@ -180,6 +180,17 @@ class Attempts:
         alone = self.ladder is False or _ALONE & self.chosen.options.keys()
         return self._unlimited and not alone
 
+    @property
+    def _ways(self) -> Mapping[str, Mapping[str, Any]]:
+        """Ways to solve from the same start after the first one: the other strategy of the barrier,
+        and the scaling of IPOPT."""
+        monotone = self.problem.symbolic.objective.least_squares
+        strategy, words = ("adaptive", "an") if monotone else ("monotone", "a")
+        return {
+            f"with {words} {strategy} barrier": {"mu_strategy": strategy, "max_iter": _SECOND},
+            "as IPOPT scales by itself": {_SCALING: "gradient-based"},
+        }
+
     def _first(self) -> Solution:
         """The plain solve, or its begin."""
         options: dict[str, Any] = {"max_iter": _SOON} if self._soon else {}
@@ -215,7 +226,8 @@ class Attempts:
         """The solution from z; one that is not there soon is looked for in other ways, too, before
         there is more time for the first."""
         found = first
-        for words, options in _WAYS.items():
+        ways = self._ways
+        for words, options in ways.items():
             if found.status not in _LOST or self.chosen.late:
                 return found
             say(self.progress, f"no solution soon: trying {words}")
@@ -225,7 +237,7 @@ class Attempts:
         if first.status is Solve.ITERATION_LIMIT and not self.chosen.late:
             return after(found, self._solved(self.z))
         vain = found.iterations - first.iterations
-        return _noted(first, f"{vain} iterations {' and '.join(_WAYS)} were in vain")
+        return _noted(first, f"{vain} iterations {' and '.join(ways)} were in vain")
 
     def _from_simpler(self, lost: Solution) -> Solution:
         """Solve from lines in place of simulated trajectories, or from zero in place of these,

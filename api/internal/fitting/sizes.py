@@ -20,13 +20,13 @@ _CHANGE = 2.0
 #: Change of the scaled misfit of measurements with a single value, at most: bounds are rarely met
 #: there.
 _MISFIT = 1000.0
-#: First barrier parameter of IPOPT.
-_BARRIER = 0.1
-#: First barrier parameter for a misfit of measurements.
+#: First barrier parameter of IPOPT for a misfit of measurements.
 _SOFT = 1e-3
+#: First barrier parameter where there are no bounds, that of IPOPT: it acts in restoration only.
+_UNBOUNDED = 0.1
 #: Value of a parameter for the solver, in its size: where curvature is negative it changes
-#: less than trajectories, which come near the data first (iterations from random starts: a half).
-_CAREFULLY = 1000.0
+#: less than trajectories, which come near the data first.
+_CAREFULLY = 30.0
 #: Remainder of terms that cancel, relative to the largest slope of a constraint.
 _ROUNDING = 1e-9
 #: Width of bounds that tell no size.
@@ -40,7 +40,7 @@ _FEW = 5
 
 
 def scaling(problem: Discretisation, z: Array) -> Scaling:
-    """Factors that make states and inputs 1, parameters 1000, one for all times and trials, the
+    """Factors that make states and inputs 1, parameters 30, one for all times and trials, the
     largest term of each equation 1 (x' over the duration, see `sizes`), and let the objective
     change as `_CHANGE` and `_MISFIT` say."""
     layout = problem.layout
@@ -59,8 +59,17 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
         of_constraints[layout.delay_offset :] = inverse(size[layout.delayed_entries])
         factor, of_variables = _objective_factor(problem, z, size), inverse(size)
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
-        barrier = _SOFT if problem.symbolic.objective.least_squares else _BARRIER
-        return Scaling(factor, of_variables, of_constraints, barrier)
+        return Scaling(factor, of_variables, of_constraints, _barrier(problem))
+
+
+def _barrier(problem: Discretisation) -> float | None:
+    """First barrier parameter; None for one that adapts to the iterates, which is for bounds of
+    problems that are no misfits."""
+    if problem.symbolic.objective.least_squares:
+        return _SOFT
+    pairs = (problem.variable_bounds, problem.constraint_bounds)
+    bounded = [(low < high) & (np.isfinite(low) | np.isfinite(high)) for low, high in pairs]
+    return None if any(each.any() for each in bounded) else _UNBOUNDED
 
 
 def given_sizes(problem: Discretisation, z: Array) -> Array:
