@@ -32,6 +32,7 @@ from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any
 
+from kinesym.base.checks import check_choice
 from kinesym.runtime.library import cache
 from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError
 from kinesym.runtime.library.files import Files
@@ -46,6 +47,12 @@ _FLAGS = (
 ).split()
 #: Flags and libraries that are used where they work.
 _OPTIONAL = ("-march=native", "-fopenmp", "-lmvec")
+
+#: Environment variable that leaves out wider sets of instructions of x86 than the one it names, so
+#: that what another processor would do can be tested and timed; see `native/c/targets.h`, too.
+INSTRUCTIONS_VARIABLE = "KINESYM_INSTRUCTIONS"
+#: Options of the compiler for it, and beginnings of the abilities that are left out.
+_NARROWER = {"avx2": ("-mno-avx512f", ("avx512",)), "sse2": ("-mno-avx", ("avx", "fma"))}
 
 #: Beginnings of the files where more than -O2 pays: the map over points, explicit steps. (At -O1
 #: products and sums are not fused: small kernels take up to 1.4 times as long.)
@@ -78,15 +85,16 @@ class Compiler:
 
 def find_compiler() -> Compiler:
     """The compiler named by `CC`, else cc, gcc or clang; raises `CompilerError` without one."""
-    return _find_compiler(os.environ.get("CC", ""), os.environ.get("PATH", ""))
+    narrower, _ = _NARROWER.get(_widest_instructions(), ("", ()))
+    return _find_compiler(os.environ.get("CC", ""), os.environ.get("PATH", ""), narrower)
 
 
 @lru_cache(maxsize=8)
-def _find_compiler(chosen: str, path: str) -> Compiler:
+def _find_compiler(chosen: str, path: str, narrower: str) -> Compiler:
     for command in _commands(chosen):
         executable = shutil.which(command[0], path=path)
         if executable:
-            command = [os.path.abspath(executable), *command[1:]]
+            command = [os.path.abspath(executable), *command[1:], *filter(None, [narrower])]
             return _known(tuple(command)) or _probe(tuple(command))
     named = f"the compiler {chosen} named by CC was not found" if chosen else "no C compiler found"
     raise CompilerError(
@@ -342,7 +350,26 @@ def _remember(compiler: Compiler, folder: Path) -> None:
 
 
 def abilities() -> frozenset[str]:
-    """Abilities of the processor; if the system does not list them, the name of the machine."""
+    """Abilities of the processor that are used; if the system does not list them, the name of the
+    machine. Raises `ValueError` as `_widest_instructions`."""
+    widest, every = _widest_instructions(), _abilities()
+    if not widest:
+        return every
+    _, without = _NARROWER[widest]
+    return frozenset(word for word in every if not word.startswith(without)) | {widest + " at most"}
+
+
+def _widest_instructions() -> str:
+    """The set of instructions that the environment allows, empty for any. Raises `ValueError` for
+    another word."""
+    chosen = os.environ.get(INSTRUCTIONS_VARIABLE, "")
+    if chosen:
+        check_choice(chosen, _NARROWER, f"the environment variable {INSTRUCTIONS_VARIABLE}")
+    return chosen
+
+
+def _abilities() -> frozenset[str]:
+    """Abilities of the processor as the system lists them, or the name of the machine."""
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             name, _, words = line.partition(":")
