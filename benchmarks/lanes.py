@@ -213,7 +213,8 @@ def rows_of(name: str, count: int, quick: bool) -> list[Row]:
         seconds, found = fastest(work)
         runs[f"side by side, keep={keep}", starts] = (seconds, found.objective)
         begins = found.starts[np.argsort(found.order)]
-    case = case._replace(problem=problem.of(replace(problem.arguments, threads=1)))
+    given = problem.problem.with_arguments(replace(problem.arguments, threads=1))
+    case = case._replace(problem=ks.Shooting.of(given))
     for way, (fit, most, size) in WAYS.items():
         few = begins[: 3 if quick else most]
         try:

@@ -5,8 +5,8 @@
 - `swing_up_fixed` and `swing_up_fastest`: the pendulum of `published.swing_up` with least effort in
   10 s, and in the least time.
 CasADi gets the very same nonlinear program, function by function, and differentiates it itself: its
-optima check our derivatives. Each solve has a process of its own, so that its peak memory is its
-own and a crash is a line of the table.
+optima check our derivatives; for fatrop the same is said stage by stage. Each solve has a process
+of its own, so that its peak memory is its own and a crash is a line of the table.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,6 +30,7 @@ import published
 import sympy as sp
 from numpy.typing import NDArray
 from peers.programs import Solve, casadi_of, opty_of
+from peers.stages import fatrop_of
 from published import Published
 from record import Table, table
 from report import in_process, leave, machine, number, parsed, ratio, same_ipopt
@@ -192,8 +194,23 @@ CONTENDERS: dict[str, Callable[[str, int, str], Made]] = {
     "kinesym+mumps": partial(kinesym_solver, "mumps"),
     "casadi": partial(peer_solver, casadi_of, {}),
     "casadi+qamd": partial(peer_solver, casadi_of, QAMD),
+    "casadi+qamd+expand": partial(peer_solver, partial(casadi_of, expand=True), QAMD),
+    "casadi+fatrop": partial(peer_solver, fatrop_of, {}),
     "opty": partial(peer_solver, opty_of, {}),
 }
+MARKERS = "osD^v<>"  # of contenders in the picture
+
+
+def missing(contender: str) -> str:
+    """Why a contender is left out here; empty if it is there."""
+    package = contender.split("+")[0]
+    if find_spec(package) is None:
+        return f"{package} is not installed"
+    if contender.endswith("fatrop"):
+        import casadi
+
+        return "" if casadi.has_nlpsol("fatrop") else "this CasADi has no fatrop"
+    return ""
 
 
 # -- one contender, in its own process ------------------------------------------------------------
@@ -335,8 +352,8 @@ def draw(path: Path, rows: Sequence[Row], limit: float) -> None:
                 x = limit if np.isnan(row.wall) else row.wall
                 axis.plot(
                     x,
-                    y + 0.13 * (k - 2),
-                    "x" if row.failure else "osD^v"[k],
+                    y + 0.11 * (k - 3),
+                    "x" if row.failure else MARKERS[k],
                     color=f"C{k}",
                     ms=6 if row.failure else 5,
                 )
@@ -353,7 +370,7 @@ def draw(path: Path, rows: Sequence[Row], limit: float) -> None:
         axis.grid(True, axis="x", which="major", alpha=0.4)
     for k, name in enumerate(CONTENDERS):
         if name in {row.contender for row in rows}:
-            axes[0][0].plot([], [], "osD^v"[k], color=f"C{k}", label=name)
+            axes[0][0].plot([], [], MARKERS[k], color=f"C{k}", label=name)
     fig.legend(loc="outside upper center", ncols=len(CONTENDERS))
     fig.savefig(path, dpi=110)
     plt.close(fig)
@@ -413,12 +430,15 @@ def main() -> None:
     words = machine("opty", "casadi")
     print(words)
     rows: list[Row] = []
+    absent = {c: why for c in given.contenders if (why := missing(c))}
+    present = [c for c in given.contenders if c not in absent]
     for problem in given.problems:
-        contenders = [c for c in given.contenders if c != "opty" or problem in PENDULA]
+        contenders = [c for c in present if c != "opty" or problem in PENDULA]
         for factor in given.factors:
             rows += measure(problem, size(problem, factor), contenders, given.limit)
     raw = [{k: v for k, v in asdict(row).items() if k != "ipopt"} for row in rows]
-    for path in leave(given, "optima", words, report(rows), raw):
+    out = [f"Left out: {', '.join(f'{c} ({why})' for c, why in absent.items())}."] if absent else []
+    for path in leave(given, "optima", words, [*out, *report(rows)], raw):
         draw(path, rows, given.limit)
 
 

@@ -1,6 +1,9 @@
 """What a benchmark measured last, kept beside the scripts as JSON: machine, command, date, tables.
 
-python benchmarks/record.py NAME      # its tables
+One is kept for each set of instructions: that of AVX-512 as `records/NAME.json`, others beside it,
+as `records/NAME.avx2.json`.
+
+python benchmarks/record.py NAME      # its tables, of all sets of instructions
 python benchmarks/record.py           # the list of all records into README.md
 """
 
@@ -20,6 +23,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FOLDER = HERE / "records"
 README = HERE / "README.md"
+#: Sets of instructions that kernels are made for, the widest first, and what a processor needs.
+INSTRUCTIONS = {
+    "AVX-512": {"avx512f", "avx512dq", "avx512vl"},
+    "AVX2": {"avx2", "fma"},
+    "SSE2": {"sse2"},
+    "NEON": {"asimd"},
+}
+NOT_STATED = "not stated"  # in records of before it was
 BEGIN, END = "<!-- records: begin -->", "<!-- records: end -->"
 
 
@@ -42,7 +53,8 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
 
 @dataclass(frozen=True)
 class Record:
-    """A measurement. script : in benchmarks/. machine : with compiler, versions of packages, load.
+    """A measurement. script : in benchmarks/. machine : with the set of instructions, compiler,
+    versions of packages, load.
     date, commit : when and of which sources. parts : paragraphs and tables in their order."""
 
     script: str
@@ -53,13 +65,28 @@ class Record:
     parts: tuple[str | Table, ...]
 
     def __str__(self) -> str:
-        about = f"Made by `{self.command}` on {self.date}, commit {self.commit}."
+        about = (
+            f"Made by `{self.command}` on {self.date}, commit {self.commit}; "
+            f"instructions: {self.instructions}."
+        )
         return "\n\n".join(map(str, (f"Machine: {self.machine}.", about, *self.parts)))
 
     @property
     def name(self) -> str:
         """The script without its ending."""
         return Path(self.script).stem
+
+    @property
+    def instructions(self) -> str:
+        """The set of instructions of the machine."""
+        words = self.machine.split(", ")
+        return next((name for name in INSTRUCTIONS if name in words), NOT_STATED)
+
+    @property
+    def file(self) -> str:
+        """Name of its file."""
+        plain = self.instructions in (NOT_STATED, next(iter(INSTRUCTIONS)))
+        return f"{self.name}.json" if plain else f"{self.name}.{self.instructions.lower()}.json"
 
     @property
     def tables(self) -> list[Table]:
@@ -102,9 +129,15 @@ def _commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def read(name: str) -> Record:
-    """The record of a benchmark that is kept."""
-    found = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+def read(name: str) -> list[Record]:
+    """The records of a benchmark that are kept, that of the widest instructions first."""
+    rank = [NOT_STATED, *INSTRUCTIONS]
+    found = [_read(path) for path in FOLDER.glob("*.json") if path.name.split(".")[0] == name]
+    return sorted(found, key=lambda record: rank.index(record.instructions))
+
+
+def _read(path: Path) -> Record:
+    found = json.loads(path.read_text(encoding="utf-8"))
     parts = [
         part if isinstance(part, str) else table(part["header"], part["rows"])
         for part in found.pop("parts")
@@ -112,14 +145,14 @@ def read(name: str) -> Record:
     return Record(**found, parts=tuple(parts))
 
 
-def every() -> list[Record]:
-    """All records that are kept, by name."""
-    return [read(path.stem) for path in sorted(FOLDER.glob("*.json"))]
+def names() -> list[str]:
+    """Benchmarks that have records."""
+    return sorted({path.name.split(".")[0] for path in FOLDER.glob("*.json")})
 
 
 def keep(record: Record) -> None:
-    """Write a record in place of the last one, and the list in the README."""
-    (FOLDER / f"{record.name}.json").write_text(record.to_json(), encoding="utf-8")
+    """Write a record in place of the last one of these instructions, and the list in the README."""
+    (FOLDER / record.file).write_text(record.to_json(), encoding="utf-8")
     README.write_text(listed(README.read_text(encoding="utf-8")), encoding="utf-8")
 
 
@@ -129,17 +162,24 @@ def listed(text: str) -> str:
     _, found, after = rest.partition(END)
     if not found:
         raise ValueError(f"{README.name} has no pair of markers {BEGIN} {END}")
-    records = every()
+    records = [record for name in names() for record in read(name)]
     shared = [
         word
         for word in records[0].machine.split(", ")
         if all(word in record.machine.split(", ") for record in records)
     ]
     lines = [
-        [f"[{r.name}](records/{r.name}.md)", question(r.name), f"`{r.command}`", r.date, r.commit]
+        [
+            f"[{r.name}](records/{r.name}.md)",
+            question(r.name),
+            f"`{r.command}`",
+            r.instructions,
+            r.date,
+            r.commit,
+        ]
         for r in records
     ]
-    made = table(["record", "question", "command", "date", "commit"], lines)
+    made = table(["record", "question", "command", "instructions", "date", "commit"], lines)
     return f"{before}{BEGIN}\n\nMachine of all: {', '.join(shared)}.\n\n{made}\n\n{END}{after}"
 
 
@@ -151,11 +191,11 @@ def question(name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    names = [path.stem for path in sorted(FOLDER.glob("*.json"))]
-    parser.add_argument("name", nargs="?", choices=names, metavar="NAME", help=", ".join(names))
+    known = names()
+    parser.add_argument("name", nargs="?", choices=known, metavar="NAME", help=", ".join(known))
     given = parser.parse_args()
     if given.name:
-        print(read(given.name))
+        print(*read(given.name), sep="\n\n")
     else:
         README.write_text(listed(README.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from record import HERE, Table, keep, now, question
+from record import HERE, INSTRUCTIONS, NOT_STATED, Table, keep, now, question
 
-from kinesym.runtime.library.build import find_compiler
+from kinesym.runtime.library.build import abilities, find_compiler
 from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 
 #: Files that are no benchmarks.
@@ -38,8 +38,15 @@ def version(package: str) -> str:
         return f"no {package}"
 
 
+def instructions() -> str:
+    """The widest set of instructions that the kernels can use here."""
+    able = abilities() | {{"arm64": "asimd"}.get(platform.machine(), "")}
+    return next((name for name, needed in INSTRUCTIONS.items() if needed <= able), NOT_STATED)
+
+
 def machine(*packages: str) -> str:
-    """Processor, compiler, versions of ours and of these packages, and load, in words."""
+    """Processor, set of instructions, compiler, versions of ours and of these packages, and load,
+    in words."""
     info = Path("/proc/cpuinfo")
     names = (
         [
@@ -54,6 +61,7 @@ def machine(*packages: str) -> str:
     compiler = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     parts = [
         names[0] if names else platform.processor() or platform.machine(),
+        instructions(),
         f"{os.cpu_count()} cores",
         platform.system(),
         compiler.splitlines()[0],
@@ -159,7 +167,7 @@ def leave(
         pictures.append(save(given.report, name, str(record), rows))
     if given.write:
         keep(record)
-        pictures.append(HERE / f"{name}.png")
+        pictures.append(HERE / f"{Path(record.file).stem}.png")
     return pictures
 
 

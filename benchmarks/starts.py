@@ -42,6 +42,7 @@ from report import leave, machine, parsed
 from solves import collocation, make_case, make_numbers
 
 import kinesym as ks
+from kinesym.base import checks
 from kinesym.examples import pendulum_local_minima, reaction_time
 from kinesym.examples.studies import muscle_fit
 from kinesym.internal.fitting.starts import drawn, natural_parameters, ranges_of, starting_points
@@ -341,7 +342,7 @@ def main() -> None:
     names = given.problems[: 2 if given.quick else None]
     starts = 4 if given.quick else given.starts
     rows = []
-    with ProcessPoolExecutor(ks.checks.threads()) as pool:
+    with ProcessPoolExecutor(checks.threads()) as pool:
         for each in pool.map(row, names, repeat(starts), repeat(given.nodes)):
             rows.append(each)
             print(*cells(each), flush=True)

@@ -1,4 +1,5 @@
-"""How fast are simulation, ensembles and gradients by time stepping, against CasADi and numba?
+"""How fast are simulation, ensembles and gradients by time stepping, against CasADi, numba and
+diffrax?
 
 The classical Runge-Kutta method with fixed steps, one thread, for
 - `standing`: two links with feedback, 4 states; gradient with respect to the 8 gains;
@@ -38,7 +39,7 @@ Form = Callable[..., Any]  # rates(x, u, p, out, work): out = x'
 Calls = dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]  # task: what is timed, numbers
 
 MODELS = ("standing", "n_link_10")
-PACKAGES = ("kinesym", "CasADi, loop in C", "CasADi, mapaccum", "numba")
+PACKAGES = ("kinesym", "CasADi, loop in C", "CasADi, mapaccum", "numba", "diffrax")
 SUBSTEPS = "run, 5 substeps"  # only kinesym: what a step costs without the call around the loop
 TOGETHER = (("run", SUBSTEPS), ("ensemble",), ("cost", "gradient"))  # measured in turns
 NODES, WEIGHTS = (0.5, 0.5, 1.0, 0.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)  # each stage to the next, to x
@@ -288,6 +289,16 @@ def numba_calls(case: Case) -> Calls:
         "ensemble": (partial(ensemble, case.u, case.parameters, many), lambda _: many),
         "cost": (partial(cost, case.u, case.trial[None], case.measured, one), np.atleast_1d),
     }
+
+
+def diffrax_calls(case: Case) -> Calls:
+    """See `peers.by_diffrax`."""
+    from peers.by_diffrax import stepping_calls
+
+    try:
+        return stepping_calls(case)
+    except ImportError:
+        return {}
 
 
 # -- CasADi ---------------------------------------------------------------------------------------
@@ -548,7 +559,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="per task (default: 5)")
     given = parsed(parser)
     os.environ["OMP_NUM_THREADS"] = "1"
-    words = machine("casadi", "numba")
+    words = machine("casadi", "numba", "diffrax", "jax")
     print(words)
     results = []
     with tempfile.TemporaryDirectory() as folder:
@@ -556,10 +567,12 @@ def main() -> None:
         for name in given.models:
             case = make_case(name, given.quick)
             sides = {"kinesym": kinesym_calls(case), **casadi_sides(case, folder)}
-            sides["numba"] = numba_calls(case)
+            sides |= {"numba": numba_calls(case), "diffrax": diffrax_calls(case)}
             print(f"{name}: {verify(sides)}")
             results.append((case, measure(case, sides, 0.0 if given.quick else given.seconds)))
-    leave(given, "stepping", words, report(results), list(numbers(results)))
+    absent = ", ".join(name for name in PACKAGES if not sides.get(name))
+    parts = [f"Left out, as not installed: {absent}."] * bool(absent) + report(results)
+    leave(given, "stepping", words, parts, list(numbers(results)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Which accuracy of a stiff simulation costs how much time, against SciPy and SUNDIALS?
+"""Which accuracy of a stiff simulation costs how much time, against SciPy, SUNDIALS and
+diffrax?
 
 Problems of the Test Set for IVP Solvers (Mazzia, Magherini 2008) and three of mechanics, at
 tolerances 10^-2 to 10^-10: error of the final state, relative to the largest of each state on the
@@ -38,13 +39,15 @@ Solver = Callable[[float], Array]  # final state at a tolerance
 OURS, TOGETHER = "kinesym", "kinesym, ensemble"
 PEERS = (
     *("SciPy Radau", "SciPy BDF", "SciPy LSODA", "CasADi CVODES", "CasADi IDAS"),
-    *("scikit-sundae CVODE", "scikit-sundae IDA"),
+    *("scikit-sundae CVODE", "scikit-sundae IDA", "diffrax Kvaerno5"),
 )
 TOLERANCES = 10.0 ** -np.arange(2.0, 11.0)
 ERRORS = (1e-4, 1e-6, 1e-8)
 MEMBERS = 256
 LONG = 0.03  # [s]
+STEPS = 10**5  # of diffrax, which has no other end where it cannot go on
 LEAST = 1e-4  # atol over rtol, times the size of the state
+FUNCTIONS = ("sin", "cos", "exp", "sqrt")  # in these models
 t = ks.t
 
 
@@ -233,20 +236,12 @@ def our_solvers(problem: Problem) -> dict[str, Solver]:
 # -- peers ----------------------------------------------------------------------------------------
 
 
-def rates_of(ca: Any, model: Any) -> tuple[Any, Any]:
-    """x and x' as SX expressions: the mass matrix solved, of ten links by their closed form."""
-    x = ca.SX.sym("x", len(model.states))
-    if model.name == "n_link_10":
-        values = [model.values[name] for name in model.parameter_names]
-        out, work = np.full(22, ca.SX(0)), np.full((22, 22), ca.SX(0))
-        chain_form(10, ca.sin, ca.cos, lambda f: f)(ca.vertsplit(x), ca.SX(0), values, out, work)
-        return x, ca.vertcat(*out)
-    v = ca.SX.sym("v", len(model.states))
-    words = {"sin": ca.sin, "cos": ca.cos, "exp": ca.exp, "sqrt": ca.sqrt}
-    known = dict(zip(model.derivatives, ca.vertsplit(v), strict=True))
-    known |= dict(zip(model.states, ca.vertsplit(x), strict=True))
-    known |= {u: ca.SX(0) for u in model.inputs}
-    known |= {p: ca.SX(model.values[str(p)]) for p in model.parameters}
+def residual_of(model: Any, words: Mapping[str, Any], x: list[Any], v: list[Any]) -> list[Any]:
+    """The equations with numbers of another library for states and their rates; words : its
+    functions."""
+    known = dict(zip(model.derivatives, v, strict=True))
+    known |= dict(zip(model.states, x, strict=True)) | dict.fromkeys(model.inputs, 0.0)
+    known |= {p: model.values[str(p)] for p in model.parameters}
 
     def value(e: Any) -> Any:
         names = sorted(e.atoms(sp.Symbol, sp.Derivative, sp.core.function.AppliedUndef), key=str)
@@ -255,7 +250,20 @@ def rates_of(ca: Any, model: Any) -> tuple[Any, Any]:
 
     for symbol, e in model.intermediates:
         known[symbol] = value(e)
-    residual = ca.vertcat(*(ca.SX(value(e)) for e in model.equations))
+    return [value(e) for e in model.equations]
+
+
+def rates_of(ca: Any, model: Any) -> tuple[Any, Any]:
+    """x and x' as SX expressions: the mass matrix solved, of ten links by their closed form."""
+    x = ca.SX.sym("x", len(model.states))
+    if model.name == "n_link_10":
+        values = [model.values[name] for name in model.parameter_names]
+        out, work = np.full(22, ca.SX(0)), np.full((22, 22), ca.SX(0))
+        chain_form(10, ca.sin, ca.cos, lambda f: f)(ca.vertsplit(x), ca.SX(0), values, out, work)
+        return x, ca.vertcat(*out)
+    v, words = ca.SX.sym("v", len(model.states)), {k: getattr(ca, k) for k in FUNCTIONS}
+    residual = residual_of(model, words, ca.vertsplit(x), ca.vertsplit(v))
+    residual = ca.vertcat(*map(ca.SX, residual))
     mass = ca.jacobian(residual, v)
     rest = ca.substitute(residual, v, ca.SX.zeros(*v.shape))
     return x, ca.solve(mass, -rest)
@@ -375,6 +383,44 @@ def sundae_solvers(problem: Problem, f: Any, jacobian: Any) -> dict[str, Solver]
     }
 
 
+def diffrax_solvers(problem: Problem) -> dict[str, Solver]:
+    """By its method of order 5; its linear algebra and Jacobians are those of JAX."""
+    from peers.by_diffrax import packages
+
+    try:
+        jax, jnp, diffrax = packages()
+    except ImportError:
+        return {}
+    model, n = problem.model, len(problem.start)
+    words = {k: getattr(jnp, k) for k in FUNCTIONS}
+    zero = jnp.zeros(n)
+
+    def rates(_: Any, x: Any, __: Any) -> Any:
+        residual = lambda v: jnp.stack(residual_of(model, words, list(x), list(v)))  # noqa: E731
+        return jnp.linalg.solve(jax.jacfwd(residual)(zero), -residual(zero))
+
+    @jax.jit
+    def run(rtol: float, atol: float) -> Any:
+        found = diffrax.diffeqsolve(
+            diffrax.ODETerm(rates),
+            diffrax.Kvaerno5(),
+            0.0,
+            problem.duration,
+            None,
+            jnp.array(problem.start),
+            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+            max_steps=STEPS,
+            throw=False,
+        )
+        return jnp.where(found.result == diffrax.RESULTS.successful, found.ys[-1], jnp.nan)
+
+    return {
+        "diffrax Kvaerno5": lambda tolerance: np.array(
+            run(tolerance, absolute(problem.typical, tolerance))
+        )
+    }
+
+
 # -- times and errors ---------------------------------------------------------------------------
 
 
@@ -475,13 +521,14 @@ def main() -> None:
     given = parsed(parser)
     os.environ["OMP_NUM_THREADS"] = "1"
     warnings.simplefilter("ignore")
-    words = machine("scipy", "casadi", "scikit-sundae")
+    words = machine("scipy", "casadi", "scikit-sundae", "diffrax", "jax")
     print(words)
     results = {}
     for name in given.problems:
         problem, end = make_problem(name)
         with tempfile.TemporaryDirectory() as folder:
             solvers = our_solvers(problem) | peer_solvers(problem, folder)
+            solvers |= diffrax_solvers(problem)
             results[name] = measured(problem, end, solvers, 0 if given.quick else given.turns)
             solvers.clear()  # before their files go
         for solver, lines in results[name].items():

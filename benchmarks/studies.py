@@ -33,6 +33,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import kinesym as ks
+from kinesym.base import checks
 from kinesym.runtime.status import Task
 from kinesym.runtime.studies.index import Entry, Index
 from kinesym.runtime.studies.work import Outcome
@@ -67,7 +68,7 @@ def timed(run: Callable[[], object]) -> tuple[float, float]:
 def overhead(given: argparse.Namespace, folder: Path) -> Lines:
     """Per task: what a worker spends beside the function, and what the driver does, which all
     workers wait for: from that how many it can serve."""
-    workers, count = ks.checks.cores(), given.tasks
+    workers, count = checks.cores(), given.tasks
     warm = ks.Study(folder / "warm")
     warm.cross(task=range(2 * workers))(short)
     start = timed(lambda: warm.run(workers=workers))[0]
@@ -129,7 +130,7 @@ def alone(seeds: list[int]) -> None:
 def fits(given: argparse.Namespace, folder: Path) -> Lines:
     """The same fits in one process, in separate processes, and in a study; processes have started
     and opened the library before."""
-    workers, count = ks.checks.cores(), given.fits
+    workers, count = checks.cores(), given.fits
     standing_fit(0)  # compiled
     one = timed(lambda: alone(list(range(count))))[0]
     context = multiprocessing.get_context("spawn")
@@ -160,6 +161,7 @@ def fits(given: argparse.Namespace, folder: Path) -> Lines:
 SCRIPT = """
 import os, sys, time
 import kinesym as ks
+from kinesym.base import checks
 
 study = ks.Study(sys.argv[1])
 

@@ -81,8 +81,18 @@ def casadi_function(ca: Any, kernel: Kernel) -> Any:
     return ca.Function(kernel.name, [point], [outputs])
 
 
-def casadi_mapped(ca: Any, problem: ks.Collocation, trial: int, kernel: Kernel, z: Any) -> Any:
-    """The outputs of a kernel at all points of a trial, (outputs, points)."""
+def casadi_mapped(
+    ca: Any,
+    problem: ks.Collocation,
+    trial: int,
+    kernel: Kernel,
+    z: Any,
+    moved: Callable[[Array], Array] = lambda index: index,
+) -> Any:
+    """The outputs of a kernel at all points of a trial, (outputs, points).
+
+    moved : where in z its variables are, from where they are in our free vector, (variables,
+    points)."""
     (family, what), nlp = kernel.name.split("_", 1), problem.nlp
     about = problem.program.description["collocation"]["families"][family]
     variables, n = {name for name, *_ in about["variables"]}, problem.layout.points(trial, family)
@@ -91,7 +101,7 @@ def casadi_mapped(ca: Any, problem: ks.Collocation, trial: int, kernel: Kernel, 
     for name, values in nlp.arguments(trial, family, what, places).items():
         values = np.broadcast_to(values if values.ndim == 2 else values[:, None], (len(values), n))
         if name in variables:  # what was read are places in z
-            index = values.astype(int).ravel(order="F").tolist()
+            index = moved(values.astype(int)).ravel(order="F").tolist()
             rows.append(ca.reshape(z[index], *values.shape))
         else:
             rows.append(ca.DM(values))
@@ -123,10 +133,17 @@ def check_same(problem: ks.Collocation, z: Array, cost: float, constraints: Arra
 
 
 def casadi_of(
-    problem: ks.Collocation, z: Array, options: Mapping[str, Any], folder: str
+    problem: ks.Collocation,
+    z: Array,
+    options: Mapping[str, Any],
+    folder: str,
+    expand: bool = False,
 ) -> tuple[float, Callable[[Array], Solve]]:
     """Seconds to build, and a function that solves the nonlinear program of `problem` from a free
-    vector. Raises `ValueError` if its functions at z are not ours, and for delays."""
+    vector. Raises `ValueError` if its functions at z are not ours, and for delays.
+
+    expand : all operations of all points one after the other, without calls: longer to build,
+    shorter to solve."""
     import casadi as ca
 
     if problem.layout.delayed:
@@ -137,9 +154,8 @@ def casadi_of(
         f"ipopt.{name}": value
         for name, value in {**STORY, **options, "output_file": str(story)}.items()
     }
-    solver = ca.nlpsol(
-        "s", "ipopt", program, {**settings, "print_time": False, "show_eval_warnings": False}
-    )
+    settings |= {"print_time": False, "show_eval_warnings": False, "expand": expand}
+    solver = ca.nlpsol("s", "ipopt", program, settings)
     build = time.perf_counter() - start
     functions = ca.Function("functions", [program["x"]], [program["f"], program["g"]])
     for point in (z, z + 0.01 * np.random.default_rng(0).random(z.size)):

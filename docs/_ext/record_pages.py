@@ -13,7 +13,7 @@ def add_tables(app: Sphinx, docname: str, content: list[str]) -> None:
     """Called for each page that is read."""
     folder, _, name = docname.rpartition("/")
     if folder == "benchmarks/records":
-        content[0] += f"\n\n## Tables\n\n{record.read(name)}\n"
+        content[0] += "\n\n".join(["\n\n## Tables", *map(str, record.read(name))]) + "\n"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

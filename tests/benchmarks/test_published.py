@@ -3,6 +3,7 @@
 import numpy as np
 import published
 import pytest
+from peers.stages import Stages, fatrop_of
 from published import catenary, cycloid
 
 
@@ -88,3 +89,24 @@ def test_origin_of_data():
     """Every file of measurements has its line in the README beside it."""
     readme = (published.DATA / "README.md").read_text()
     assert all(f"`{path.name}`" in readme for path in published.DATA.glob("*.csv"))
+
+
+def test_stages_for_fatrop():
+    """Each entry of z has one place of its own; copies are equal to what they are copies of."""
+    problem = published.particle_steering(21).problem
+    stages, z = Stages(problem), np.arange(problem.n_variables)
+    assert np.all(stages.source[stages.own] == z)
+    assert {*stages.source} == {*z} and stages.tables[2].size == 1  # the duration
+    assert len(stages.source) == 21 * stages.states + 20 * stages.controls
+
+
+@pytest.mark.parametrize("name", ["particle_steering", "bryson_denham"])
+def test_the_same_by_fatrop(name, tmp_path):
+    """Inputs at nodes and a free duration; inputs of intervals."""
+    if not pytest.importorskip("casadi").has_nlpsol("fatrop"):
+        pytest.skip("this CasADi has no fatrop")
+    made = published.PROBLEMS[name](21)
+    z = made.problem.pack(made.guess)
+    _, solve = fatrop_of(made.problem, z, {}, str(tmp_path))
+    found, ours = solve(z), made.problem.solve(made.guess, tolerance=1e-8, progress=False)
+    assert not found.failure and found.objective == pytest.approx(ours.objective, rel=1e-6)

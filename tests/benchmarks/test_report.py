@@ -39,7 +39,7 @@ def test_what_is_measured_is_printed_saved_and_kept(tmp_path, monkeypatch, capsy
     given = argparse.Namespace(write=True, report=str(tmp_path / "report"))
     parts = ["Said before.", record.table(["a", "é"], [["1", "2 µs"], ["3", "-"]])]
     pictures = report.leave(given, "solves", "a machine, Linux", parts, [{"x": 1}])
-    found = record.read("solves")
+    [found] = record.read("solves")
     assert found.parts == tuple(parts) and found.machine == "a machine, Linux"
     assert found.command == "python benchmarks/solves.py --write --nodes 'a b'"
     assert found.command in record.README.read_text() and found.date in record.README.read_text()
