@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PARTS := base symbolic codegen runtime gait models examples
 
-.PHONY: setup demo test test-core test-all lint tree bench docs clean
+.PHONY: setup demo test test-core test-all lint tree bench regress docs clean
 
 setup: .venv/.kinesym
 
@@ -47,6 +47,10 @@ tree:
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/kinesym bench
+
+# Iterations, factorisations, operations and instructions of solves, against the record.
+regress: setup
+	$(BIN)/python benchmarks/counts.py --instructions
 
 .venv/.docs: .venv/.kinesym
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
