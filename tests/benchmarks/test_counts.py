@@ -14,7 +14,7 @@ def test_no_more_than_in_the_record(name):
 
 
 def test_what_has_grown_is_named():
-    """More than rounding does: iterations by a fifth and more than three, operations by a twentieth."""
+    """Beyond rounding: iterations by a fifth and more than three, operations by a twentieth."""
     before = counts.Counts("pendulum", 100, 10, 12, 400, 1000)
     for more in (before, replace(before, iterations=13, operations=420, instructions=1050)):
         assert not list(counts.grown(more, before))
