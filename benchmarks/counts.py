@@ -16,10 +16,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,27 +146,26 @@ def _repeat(name: str, times: int) -> None:
         problem.solve(guess, progress=False, **options)
 
 
-def _instructions(name: str, times: int, folder: str) -> int:
-    """Of a process that does it, all in all. Raises `RuntimeError` with what valgrind says."""
-    out = Path(folder, f"{name}.{times}")
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", sys.executable]
-    command += [__file__, name, "--repeat", str(times)]
+def _run(name: str, times: int, *before: str) -> str:
+    """What a process of its own says that solves a problem so often; before : of its command. Raises
+    `RuntimeError` with its last words if it fails."""
+    command = [*before, sys.executable, __file__, name, "--repeat", str(times)]
     about = os.environ | FIXED
     run = subprocess.run(command, capture_output=True, text=True, env=about, check=False)
-    found = re.search(r"Collected : (\d+)", run.stderr)
-    if run.returncode or not found:
-        raise RuntimeError(f"{name} under valgrind: {run.stderr[-2000:]}")
-    return int(found[1])
+    if run.returncode:
+        raise RuntimeError(f"{name}: {run.stderr[-2000:]}")
+    return run.stderr
 
 
 def instructions(name: str) -> int:
-    """Instructions of a second solve, to three digits: beyond, they depend on addresses."""
+    """Instructions of one more solve, to three digits: beyond, they depend on addresses."""
     if not shutil.which("valgrind"):
         raise RuntimeError("--instructions needs valgrind (Debian, Ubuntu: apt install valgrind)")
-    with tempfile.TemporaryDirectory() as folder:
-        more, fewer = (_instructions(name, times, folder) for times in (3, 1))
-    each = (more - fewer) / 2
-    return int(float(np.format_float_scientific(each, precision=2)))
+    _run(name, 1)  # compiles
+    valgrind = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={os.devnull}")
+    found = [re.search(r"Collected : (\d+)", _run(name, times, *valgrind)) for times in (1, 3)]
+    fewer, more = (int(each[1]) for each in found if each)
+    return int(float(np.format_float_scientific((more - fewer) / 2, precision=2)))
 
 
 # -- report ----------------------------------------------------------------------------------------

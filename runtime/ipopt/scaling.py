@@ -22,20 +22,16 @@ TOLERANCE = 1e-8
 #: variables at bounds are.
 _AT_BOUNDS = 1e-10
 #: Barrier parameter that follows the complementarity of the iterates (Nocedal, Waechter, Waltz
-#: 2009, SIAM J. Optim. 19:1674): at most three times that of the start, as more leads to other
-#: optima, and balanced, so that it does not vanish while constraints are violated, which leaves
-#: iterates at their bounds with tiny steps. Restoration goes on until a tenth of the violation is
-#: left: sooner, the objective pulls iterates back to where it began, as from a duration that is too
-#: short.
+#: 2009, SIAM J. Optim. 19:1674): at most ten times that of the start, and balanced, so that it does
+#: not vanish while constraints are violated, which leaves iterates at their bounds with tiny steps.
+#: Restoration goes on until a tenth of the violation is left: sooner, the objective pulls iterates
+#: back to where it began, as from a duration that is too short.
 _ADAPTIVE: Mapping[str, Any] = {
     "mu_strategy": "adaptive",
-    "mu_max_fact": 3.0,
+    "mu_max_fact": 10.0,
     "quality_function_balancing_term": "cubic",
     "required_infeasibility_reduction": 0.1,
 }
-#: Multipliers of bounds at the start that fit a first barrier parameter: those of 1 would hold
-#: variables near their bounds as a barrier does that is a thousand times larger.
-_MONOTONE: Mapping[str, Any] = {"bound_mult_init_method": "mu-based"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ class Scaling:
         """Options of IPOPT; given ones take precedence, and a barrier that is given as monotone,
         or by its first parameter, is that of IPOPT by default."""
         at_bounds = 1e30 if "tol" in given else _AT_BOUNDS / self.objective
-        barrier = {"mu_init": self.barrier, **_MONOTONE}
+        barrier = {"mu_init": self.barrier}
         if self.barrier is None:
             adaptive = given.get("mu_strategy", "adaptive") == "adaptive" and "mu_init" not in given
             barrier = dict(_ADAPTIVE) if adaptive else {}

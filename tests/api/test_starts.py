@@ -112,7 +112,7 @@ def test_a_guess_that_turns_too_often():
         boundary=[ks.at_start(angle), ks.at_start(rate), ks.at_end(angle) - sp.pi, ks.at_end(rate)],
         scheme="midpoint",
     )
-    around = {angle: np.linspace(0.0, 20.0, 81), rate: 10.0, "duration": 2.0}
+    around = {angle: np.linspace(0.0, 30.0, 81), rate: 15.0, "duration": 2.0}
     assert not problem.solve(around, ladder=False, max_iterations=500).success
     found = problem.solve(around, ladder=True, max_iterations=500)
     assert found.success and "from what is measured" in found.notes[-1]

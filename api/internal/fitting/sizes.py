@@ -25,8 +25,8 @@ _SOFT = 1e-3
 #: First barrier parameter where there are no bounds, that of IPOPT: it acts in restoration only.
 _UNBOUNDED = 0.1
 #: Value of a parameter for the solver, in its size: where curvature is negative it changes
-#: less than trajectories, which come near the data first.
-_CAREFULLY = 30.0
+#: less than trajectories, which come near the data first (iterations from random starts: a half).
+_CAREFULLY = 1000.0
 #: Remainder of terms that cancel, relative to the largest slope of a constraint.
 _ROUNDING = 1e-9
 #: Width of bounds that tell no size.
@@ -40,7 +40,7 @@ _FEW = 5
 
 
 def scaling(problem: Discretisation, z: Array) -> Scaling:
-    """Factors that make states and inputs 1, parameters 30, one for all times and trials, the
+    """Factors that make states and inputs 1, parameters 1000, one for all times and trials, the
     largest term of each equation 1 (x' over the duration, see `sizes`), and let the objective
     change as `_CHANGE` and `_MISFIT` say."""
     layout = problem.layout
