@@ -147,8 +147,8 @@ def _repeat(name: str, times: int) -> None:
 
 
 def _run(name: str, times: int, *before: str) -> str:
-    """What a process of its own says that solves a problem so often; before : of its command. Raises
-    `RuntimeError` with its last words if it fails."""
+    """What a process of its own says that solves a problem so often; before : of its command.
+    Raises `RuntimeError` with its last words if it fails."""
     command = [*before, sys.executable, __file__, name, "--repeat", str(times)]
     about = os.environ | FIXED
     run = subprocess.run(command, capture_output=True, text=True, env=about, check=False)

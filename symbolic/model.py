@@ -188,20 +188,15 @@ class Model(Declared):
     ) -> Model:
         """The model of a `System` of `sympy.physics.mechanics`, from its bodies, joints, loads and
         actuators, without its `form_eoms`: equal equations with operations linear in the number of
-        bodies, by the recursions of `kinesym.multibody.Tree`.
+        bodies, by the recursions of `kinesym.multibody.Tree`; all joints of SymPy.
 
-        States are the generalised coordinates and speeds of the joints, in the order of the joints;
-        a speed that is given as q' is `q_rate`. Other functions of time in loads are inputs, other
-        symbols parameters, both sorted by name. Constraints of the system are equations, and their
-        multipliers states `lam1`, ..., as in `from_kane`.
+        States are the generalised coordinates and speeds of the joints, in their order; a speed
+        that is given as q' is `q_rate`. Inputs, parameters, constraints : as in `from_kane`.
+        outputs : as there, or a list of such and of the kinds of `Tree.model`, "energy" for
+            example; bodies have the names that they have in SymPy.
 
-        outputs : expressions by name, or a list of such and of the kinds of `Tree.model`,
-            "places" or "energy" for example, where bodies have the names that they have in SymPy.
-
-        Joints are `PinJoint`, `PrismaticJoint`, `CylindricalJoint`, `PlanarJoint`, `SphericalJoint`
-        and `WeldJoint`. Raises `ValueError` for what is no tree of these, with auxiliary speeds, or
-        with speeds that are no rates of coordinates; `from_kane` takes such a `System` after
-        `form_eoms`.
+        Raises `ValueError` for what is no tree, with auxiliary speeds, or with speeds that are no
+        rates of coordinates; `from_kane` takes such a `System` after `form_eoms`.
         """
         from kinesym.symbolic.multibody.system import model_of  # made of models
 
