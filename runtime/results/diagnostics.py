@@ -240,9 +240,14 @@ class _Whiteness(NamedTuple):
     correlation: float = 0.0
 
 
+def _is_rounding(series: Series) -> bool:
+    """Whether the samples are met but for rounding."""
+    return bool(series.rms <= MET * series.size)
+
+
 def _whiteness(series: Series) -> _Whiteness:
     e, lags = series.standardised, usual_lags(len(series.time))
-    if not (lags and np.std(e) > 0.0) or series.rms <= MET * series.size:
+    if not (lags and np.std(e) > 0.0) or _is_rounding(series):
         return _Whiteness()  # rounding is neither white nor normal
     rho = autocorrelation(e, lags)
     lag = int(np.argmax(np.abs(rho))) + 1
@@ -258,7 +263,7 @@ def _check(series: Series, inputs: Mapping[str, Array]) -> ChannelCheck:
         if told and np.isfinite(u).all()
     ]
     most = min(followed, key=lambda found: found[3], default=("", 0, 0.0, 1.0))
-    outside = outliers(e)
+    outside = outliers(np.zeros(K) if _is_rounding(series) else e)
     return ChannelCheck(
         channel=series.channel,
         trial=series.trial,

@@ -268,4 +268,4 @@ def test_a_number_that_is_none():
     drain = kh.Hybrid(model, {d: 0}, [kh.Event("half", x - 0.5, -1, sets={d: 1})])
     with pytest.warns(UserWarning, match="no finite number.*y"):
         run = ks.simulate(drain, np.linspace(0.0, 2.0, 21), {x: 1.0, y: 0.0}, **RADAU)
-    assert 0.7 < run.final.time <= 0.75 and named(run) == ["half"]
+    assert 0.7 < run.final.time <= 0.75 + 1e-12 and named(run) == ["half"]
