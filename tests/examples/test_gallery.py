@@ -46,7 +46,6 @@ LESS = (
     "hilly_race",
     "bumpy_road",
     "steamboat",
-    "sit_to_stand",
     "one_legged_time_trial",
 )
 OTHERS = ["four_springs", *sorted({*bench.PEERS} - {*SAME, *LESS, "four_springs"})]
@@ -88,7 +87,6 @@ def test_a_lower_optimum(name):
                 ("brachistochrone", "lines", 160),
                 ("crane", "zeros", 900),
                 ("bumpy_road", "zeros", 900),
-                ("bumpy_road", "lines", 3000),
                 ("pendulum_swing_up", "zeros", 600),
             )
         ),

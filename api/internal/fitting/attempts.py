@@ -33,7 +33,13 @@ from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 
 #: Ends at which another guess may help.
-_LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
+_LOST = (
+    Solve.INFEASIBLE,
+    Solve.DIVERGED,
+    Solve.ITERATION_LIMIT,
+    Solve.RESTORATION_FAILED,
+    Solve.STEP_FAILED,
+)
 #: Ends after which another start, or easier problems, are tried unasked.
 _ASTRAY = (Solve.INFEASIBLE, Solve.DIVERGED)
 _CLIMBED = (*_ASTRAY, Solve.RESTORATION_FAILED)
@@ -138,7 +144,7 @@ class Attempts:
             return bound_together(self.problem, first.free_vector, True) if strained else Bound()
         if doubt.bound is not None and doubt.bound.words:
             return doubt.bound
-        if first.status not in (*_LOST, Solve.FEW_FREEDOMS, Solve.STEP_FAILED):
+        if first.status not in (*_LOST, Solve.FEW_FREEDOMS):
             return Bound()
         bound = doubt.bound or bound_together(self.problem, self.z)
         return bound if bound.words else bound_together(self.problem, first.free_vector, True)
