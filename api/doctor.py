@@ -47,6 +47,9 @@ def _compiler() -> Iterator[tuple[str, bool, str]]:
         cost = "evaluations take about twice as long, time stepping several times"
         yield "compiler", False, f"{error}; kernels are interpreted without it: {cost}"
         return
+    except ValueError as error:  # of the environment variable on instruction sets
+        yield "compiler", False, str(error)
+        return
     except CacheError:
         yield "compiler", True, f"{' '.join(compiler.command)}; not tried: no cache"
         return

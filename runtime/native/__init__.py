@@ -23,6 +23,7 @@ from kinesym.runtime.native._hybrid import (
 from kinesym.runtime.native._ipopt import NO_FILE, Ipopt, Problem, overheard, trial
 from kinesym.runtime.native._kkt import (
     BORDER,
+    QUALITY,
     UNKNOWN,
     Factorisation,
     Workspace,

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 STATUSES: dict[int, str]
 BORDER: int
 UNKNOWN: int
+QUALITY: float
 
 MAX_ROWS: int
 MAX_BACKWARD_ERROR: float

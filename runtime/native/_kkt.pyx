@@ -128,6 +128,8 @@ STATUSES = {
 BORDER = KKT_BORDER
 #: Stage of unknowns whose stage is to be found.
 UNKNOWN = KKT_UNKNOWN
+#: Quality of pivots that suffices for solutions, see `kkt.h`.
+QUALITY = KKT_QUALITY
 
 
 #: Rows of a front above which the solver gives up: dense fronts are no match for sparse ones then.

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace, equilibrated, forms
+from kinesym.runtime.native import QUALITY, UNKNOWN, Factorisation, Workspace, equilibrated, forms
 from kinesym.runtime.status import Factors
 
 #: Rows, columns and values of a sparse matrix.
@@ -28,7 +28,7 @@ ADDED = (1e-9, 1e-11, 1e-13)
 #: Factors of the regularisation for parameters; the first that leaves a regular matrix is used.
 _MORE = (1.0, 1e3, 1e6)
 #: Qualities of pivots, see `kkt.h`, that suffice for solutions.
-_PLAIN = (1e-4, 1e-4)
+_PLAIN = (QUALITY, QUALITY)
 #: Qualities of pivots with which entries of the inverse have about as many digits as solutions.
 STRICT = (0.1, 0.01)
 #: Numbers in a batch of right-hand sides, which bounds its memory (160 MB).

@@ -5,7 +5,9 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.internal.fitting.attempts import Attempts
 from kinesym.internal.fitting.sizes import scaling, sizes
+from kinesym.runtime.ipopt.solve import SolverOptions
 
 x, v, th, om, F = ks.dynamicsymbols("x v theta omega F")
 inertia, damping, stiffness = sp.symbols("I c k")
@@ -173,5 +175,10 @@ def test_a_barrier_that_fits_the_problem():
         factors = scaling(problem.problem, problem.pack())
         assert factors.barrier == expected
         assert ("mu_strategy" in factors.options({})) == (expected is None)
+        after = Attempts(
+            problem.problem, problem.pack(), None, SolverOptions({}), None, None, 0
+        )._ways
+        strategies = {way["mu_strategy"] for way in after.values() if "mu_strategy" in way}
+        assert strategies == {"monotone" if expected is None else "adaptive"}  # the other one
         given = factors.options({"mu_init": 0.5})
         assert given["mu_init"] == 0.5 and "mu_strategy" not in given

@@ -21,6 +21,7 @@ from kinesym.internal.fitting.redundant import (
     bound_together,
     is_strained,
 )
+from kinesym.internal.fitting.sizes import first_barrier
 from kinesym.internal.fitting.solving import Solver, fitted_as
 from kinesym.internal.fitting.why import meeting_points
 from kinesym.runtime.arrays import Array
@@ -190,8 +191,8 @@ class Attempts:
     def _ways(self) -> Mapping[str, Mapping[str, Any]]:
         """Ways to solve from the same start after the first one: the other strategy of the barrier,
         and the scaling of IPOPT."""
-        monotone = self.problem.symbolic.objective.least_squares
-        strategy, words = ("adaptive", "an") if monotone else ("monotone", "a")
+        adapts = first_barrier(self.problem) is None
+        strategy, words = ("monotone", "a") if adapts else ("adaptive", "an")
         return {
             f"with {words} {strategy} barrier": {"mu_strategy": strategy, "max_iter": _SECOND},
             "as IPOPT scales by itself": {_SCALING: "gradient-based"},

@@ -59,10 +59,10 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
         of_constraints[layout.delay_offset :] = inverse(size[layout.delayed_entries])
         factor, of_variables = _objective_factor(problem, z, size), inverse(size)
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
-        return Scaling(factor, of_variables, of_constraints, _barrier(problem))
+        return Scaling(factor, of_variables, of_constraints, first_barrier(problem))
 
 
-def _barrier(problem: Discretisation) -> float | None:
+def first_barrier(problem: Discretisation) -> float | None:
     """First barrier parameter; None for one that adapts to the iterates, which is for bounds of
     problems that are no misfits."""
     if problem.symbolic.objective.least_squares:
