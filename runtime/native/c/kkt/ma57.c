@@ -162,7 +162,7 @@ static int analyse(kkt_tolerance tolerance) {
     const kkt_matrix *a = &now->matrix;
     const int *stage = a->n == now->n ? now->stage : NULL, most = now->limits.max_rows;
     const int tried = stage == NULL ? -1 : kkt_try_stretch(a, stage, most, tolerance, MUCH_DELAYED);
-    const kkt_way way = {.threads = now->threads, .reversed = tried > 0};
+    const kkt_way way = {.threads = now->threads, .reversed = tried > 0, .one_way = tried > 0};
     kkt_plan *plan;
     now->compared = tried >= 0;
     now->report.analyses++;
@@ -233,6 +233,7 @@ static int factorise(kkt_tolerance tolerance) {
     now->compared = 1;
     now->rescued |= rescue;
     way.reversed = !way.reversed;
+    way.one_way = p->n_parts > 1; /* a part that is turned would take the direction that delays */
     return try_way(way, tolerance, status);
 }
 
