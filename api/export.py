@@ -9,7 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from kinesym.base.checks import check_choice
+from kinesym.collocation import Collocation
 from kinesym.internal.exporting.c99 import model_files
+from kinesym.internal.exporting.c99_problem import problem_files
 from kinesym.internal.exporting.folder import written
 from kinesym.symbolic.model import Model
 
@@ -24,7 +26,9 @@ class Target:
 
 
 #: Targets by name.
-TARGETS: Mapping[str, Target] = MappingProxyType({"c99": Target({Model: model_files})})
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {"c99": Target({Model: model_files, Collocation: problem_files})}
+)
 
 
 def export(what: Any, folder: str | Path | None = None, target: str = "c99", **options: Any) -> Any:
@@ -53,4 +57,5 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         return make(what, **options)
     if folder is None:
         raise ValueError(f"the target {target} writes files: name a folder")
-    return written(folder, target, what.name, make(what, **options))
+    name = what.name if isinstance(what, Model) else what.model.name
+    return written(folder, target, name, make(what, **options))

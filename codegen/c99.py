@@ -81,7 +81,8 @@ _HELPERS: Mapping[str, tuple[str, str]] = MappingProxyType(
 @dataclass(frozen=True)
 class Style:
     """Names and type of plain C. prefix : of all names that are seen from outside. precision : a key
-    of `PRECISIONS`. tables : name of the array with the numbers of tables."""
+    of `PRECISIONS`. tables : name of the array with the numbers of tables; without one they
+    follow those of the argument that has them."""
 
     prefix: str
     precision: str = "double"
@@ -140,13 +141,16 @@ def helpers(kernels: Iterable[Kernel], style: Style) -> str:
 def parameters(arguments: Sequence[Argument], style: Style, out: str) -> str:
     """The parameters of the function of a kernel: arrays, the time as a number, the results."""
     given = (
-        f"const {style.type} {a.name}"
-        if _is_number(a)
-        else f"const {style.type} *restrict {a.name}"
+        f"const {style.type} {'' if _is_number(a) else '*restrict '}{pointer(a)}"
         for a in arguments
         if a.name != "tables"
     )
     return ", ".join([*given, f"{style.type} *restrict {out}"])
+
+
+def pointer(argument: Argument) -> str:
+    """C name of an argument, which must not be that of the results or of what pieces hand on."""
+    return f"{argument.name}_" if argument.name in ("out", "w") else argument.name
 
 
 def _is_number(argument: Argument) -> bool:
@@ -155,23 +159,23 @@ def _is_number(argument: Argument) -> bool:
 
 
 def prototype(kernel: Kernel, style: Style, out: str) -> str:
-    """Its declaration, without the semicolon."""
+    """Declaration of the function of a kernel, without the semicolon."""
     return f"int {style.prefix}_{kernel.name}({parameters(kernel.arguments, style, out)})"
 
 
-def function(kernel: Kernel, style: Style, out: str) -> str:
+def function(kernel: Kernel, style: Style, out: str, linkage: str = "") -> str:
     """The function of a `plain` kernel, after the `static` ones that are its pieces. It returns 0, or 1
-    if a result is not finite."""
+    if a result is not finite. linkage : "static " for one that is not seen from outside."""
     plan = schedule(kernel)
     inputs = inputs_of(kernel)
-    given = "".join(f"{a.name}, " for a in kernel.arguments if a.name != "tables")
+    given = "".join(f"{pointer(a)}, " for a in kernel.arguments if a.name != "tables")
     own = parameters(kernel.arguments, style, "out")
     scratch = f", {style.type} *restrict w"
     pieces, calls = [], []
     for n, piece in enumerate(plan.varying):
         name = f"{style.prefix}_{kernel.name}_part_{n}"
         body = _body(kernel, plan, inputs, piece, style)
-        unused = "".join(f"(void){a.name}, " for a in kernel.arguments if a.name != "tables")
+        unused = "".join(f"(void){pointer(a)}, " for a in kernel.arguments if a.name != "tables")
         pieces.append(
             f"static void {name}({own}{scratch}) {{\n    {unused}(void)out, (void)w;\n{body}}}\n"
         )
@@ -180,10 +184,10 @@ def function(kernel: Kernel, style: Style, out: str) -> str:
     return "\n".join(
         [
             *pieces,
-            f"{prototype(kernel, style, out)} {{\n"
+            f"{linkage}{prototype(kernel, style, out)} {{\n"
             f"    {style.type} w[{max(plan.n_scratch, 1)}];\n{''.join(calls)}"
-            f"    for (int k = 0; k < {count}; k++)\n"
-            f"        if (!isfinite({out}[k])) return 1;\n    return 0;\n}}\n",
+            f"    for (int result = 0; result < {count}; result++)\n"
+            f"        if (!isfinite({out}[result])) return 1;\n    return 0;\n}}\n",
         ]
     )
 
@@ -220,7 +224,7 @@ class _Plain(Printer):
     def _load(self, symbol: str) -> tuple[str, str]:
         number, k, _, name = self.inputs[symbol]
         argument = self.kernel.arguments[number]
-        text = argument.name if _is_number(argument) else f"{argument.name}[{k}]"
+        text = pointer(argument) if _is_number(argument) else f"{pointer(argument)}[{k}]"
         return f"{name}_" if name == text else name, text
 
     def _vector(self, node: int) -> str:
@@ -241,8 +245,10 @@ class _Plain(Printer):
 
     def _from_table(self, op: str, args: tuple[int, ...]) -> str:
         at, begin, count = self.kernel.in_tables(args)
-        begin -= len(self.kernel.arguments[at].symbols)
-        return f"ks_{op}({self.style.tables} + {begin}, {count}, {self._vector(args[3])})"
+        argument, where = self.kernel.arguments[at], self.style.tables
+        if where:
+            begin -= len(argument.symbols)
+        return f"ks_{op}({where or pointer(argument)} + {begin}, {count}, {self._vector(args[3])})"
 
 
 def file_name(text: str) -> str:

@@ -85,11 +85,11 @@ class NLP:
         self._asked, self.threads = threads, checks.threads(threads)
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
-        self._jacobian_of_kernels, jacobian = self._assembled("jacobian", self._jacobian_runs)
-        self._hessian_of_kernels, hessian = self._assembled("hessian", self._hessian_runs)
+        self._jacobian_of_kernels, jacobian = self._assembled("jacobian", self.jacobian_runs)
+        self._hessian_of_kernels, hessian = self._assembled("hessian", self.hessian_runs)
         self._callbacks = {
             "cost": self._calls(
-                "cost", {key: places(1, mode=SUM) for key in self._with_kernel("cost")}, [0], 1
+                "cost", {key: places(1, mode=SUM) for key in self.with_kernel("cost")}, [0], 1
             ),
             "gradient": self._calls("gradient", *self._gradient_places(), n),
             "constraints": self._calls(
@@ -248,7 +248,7 @@ class NLP:
     def _residual_begins(self) -> tuple[dict[tuple[int, str], int], int]:
         """Offsets of the residuals of each trial and family, and the number of all."""
         begins, total = {}, 0
-        for trial, family in self._with_kernel("residuals"):
+        for trial, family in self.with_kernel("residuals"):
             begins[trial, family] = total
             squares = len(self.about.families[family].squares)
             total += squares * self.layout.points(trial, family)
@@ -272,7 +272,7 @@ class NLP:
         return structure, calls.plan
 
     def _residual_runs(self, trial: int, family: str) -> list[Run]:
-        entries, n = self._entries(trial, family), self.layout.points(trial, family)
+        entries, n = self.entries(trial, family), self.layout.points(trial, family)
         first = self._residual_begins[0][trial, family]
         pairs = zip(*self.about.families[family].residual_jacobian, strict=True)
         return [Run(first + i * n, entries[j][0], 1, entries[j][1], n, ADD) for i, j in pairs]
@@ -315,11 +315,11 @@ class NLP:
         values = np.empty((len(labels), n))
         if labels:
             reads = built.manifest.kernels[name].arguments
-            arguments = [self._argument(trial, family, a) for a in reads]
+            arguments = [self.argument(trial, family, a) for a in reads]
             places = rows(len(labels), n)
             call = Call(built.library, name, n, arguments, self._sizes, places, values.size)
             self._called(Plan([call], [], values.size), values.size, z, values.reshape(-1))
-        entries = self._entries(trial, family)
+        entries = self.entries(trial, family)
         index = [entries[j][0] + entries[j][1] * np.arange(n) for j in columns]
         places_in_z = np.array(index, dtype=np.intp).reshape(len(labels), n)
         return np.array(labels, dtype=np.intp), places_in_z, values
@@ -332,7 +332,7 @@ class NLP:
         n, about = self.layout.points(trial, family), self._kernels[f"{family}_{what}"]
         values = {}
         for name, count, varying in zip(about.arguments, about.counts, about.varying, strict=True):
-            source, offset, ld = self._argument(trial, family, name)
+            source, offset, ld = self.argument(trial, family, name)
             data = arrays[source] if isinstance(source, int) else source
             index = offset + ld * np.arange(count)
             values[name] = data[index[:, None] + np.arange(n)] if varying else data[index]
@@ -371,7 +371,7 @@ class NLP:
             ):
                 calls[trial, family] = other._callbacks[what].calls[trial, family]
                 continue
-            arguments = [self._argument(trial, family, a) for a in about.arguments]
+            arguments = [self.argument(trial, family, a) for a in about.arguments]
             made = Call(self.library, name, n, arguments, self._sizes, place, size, settled=True)
             calls[trial, family] = made
         threads = max(1, min(self.threads, work // _PER_THREAD))
@@ -382,12 +382,12 @@ class NLP:
     ) -> tuple[Structure, Calls]:
         """A matrix of the runs of each trial and family; entries that they share, such as those of
         a node from its two intervals and from node terms in the Hessian, are merged."""
-        keys = self._with_kernel(what)
+        keys = self.with_kernel(what)
         structure, made, zero = assemble([runs(*key) for key in keys], self.library.lanes)
         found = {key: place for key, place in zip(keys, made, strict=True) if len(place)}
         return structure, self._calls(what, found, zero, structure.size)
 
-    def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
+    def argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
         """(source, offset, ld) of a kernel argument: part of z, multipliers, factor, or data."""
         if name == "multipliers":
             begin = self.layout.constraint_offsets[trial, family]
@@ -416,7 +416,8 @@ class NLP:
         shift = count - 1 if at_end else side if family == "interval" else 0
         return layout.begins[trial][array] + shift, count
 
-    def _with_kernel(self, what: str) -> list[tuple[int, str]]:
+    def with_kernel(self, what: str) -> list[tuple[int, str]]:
+        """Trials and families of points at which there are kernels `what`."""
         return [
             (trial, family)
             for trial in range(len(self.layout.nodes))
@@ -427,8 +428,8 @@ class NLP:
     def _gradient_places(self) -> tuple[dict[tuple[int, str], Places], NDArray[np.intp]]:
         found = {}
         written = Written(self.n_variables)
-        for trial, family in self._with_kernel("gradient"):
-            entries, n = self._entries(trial, family), self.layout.points(trial, family)
+        for trial, family in self.with_kernel("gradient"):
+            entries, n = self.entries(trial, family), self.layout.points(trial, family)
             mine = [entries[j] for j in self.about.families[family].gradient]
             runs = [Run(begin, 0, step, 0, n, _mode(family, side)) for begin, step, side in mine]
             begins = [run.row for run in runs]
@@ -442,10 +443,10 @@ class NLP:
             key: rows(
                 len(layout.labels[key[1]]), layout.points(*key), layout.constraint_offsets[key]
             )
-            for key in self._with_kernel("constraints")
+            for key in self.with_kernel("constraints")
         }
 
-    def _entries(self, trial: int, family: str) -> list[tuple[int, int, int]]:
+    def entries(self, trial: int, family: str) -> list[tuple[int, int, int]]:
         """Local variables of a family, for each its index in z at point 0, its step from point to
         point, and its side."""
         found = []
@@ -455,15 +456,16 @@ class NLP:
             found += [(begin + k * ld, step, side if step else _UNIFORM) for k in range(count)]
         return found
 
-    def _jacobian_runs(self, trial: int, family: str) -> list[Run]:
-        entries, n = self._entries(trial, family), self.layout.points(trial, family)
+    def jacobian_runs(self, trial: int, family: str) -> list[Run]:
+        """Derivatives of constraints, one run for each output of the kernel."""
+        entries, n = self.entries(trial, family), self.layout.points(trial, family)
         first = self.layout.constraint_offsets[trial, family]
         pairs = zip(*self.about.families[family].jacobian, strict=True)
         return [Run(first + i * n, entries[j][0], 1, entries[j][1], n, ADD) for i, j in pairs]
 
-    def _hessian_runs(self, trial: int, family: str) -> list[Run]:
+    def hessian_runs(self, trial: int, family: str) -> list[Run]:
         """Second derivatives, in the lower triangle."""
-        entries, n = self._entries(trial, family), self.layout.points(trial, family)
+        entries, n = self.entries(trial, family), self.layout.points(trial, family)
         runs = []
         for pair in zip(*self.about.families[family].hessian, strict=True):
             low, high = sorted(entries[k] for k in pair)
