@@ -143,7 +143,7 @@ def test_solved_in_c_by_ipopt(tmp_path):
     )
     z = np.array(done.stdout.split("cost ")[-1].split()[1:], dtype=float)
     expected = problem.solve()
-    np.testing.assert_allclose(z, expected.z, atol=1e-5)
+    np.testing.assert_allclose(z, problem.pack(expected), atol=1e-5)
 
 
 def test_refusals(tmp_path):
