@@ -25,9 +25,13 @@ class Target:
     folder: bool = True
 
 
+def _collocation_files(what: Collocation, **options: Any) -> Mapping[str, bytes]:
+    return problem_files(what.problem, **options)
+
+
 #: Targets by name.
 TARGETS: Mapping[str, Target] = MappingProxyType(
-    {"c99": Target({Model: model_files, Collocation: problem_files})}
+    {"c99": Target({Model: model_files, Collocation: _collocation_files})}
 )
 
 

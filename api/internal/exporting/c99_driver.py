@@ -3,7 +3,60 @@ call the functions, and how they are built."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kinesym.codegen.c99 import Style
+
+_HEADER = """\
+#ifndef UPPER_H
+#define UPPER_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define UPPER_N_VARIABLES {N_Z}
+#define UPPER_N_CONSTRAINTS {N_C}
+#define UPPER_N_JACOBIAN {N_J}
+#define UPPER_N_HESSIAN {N_H}
+
+/* z
+{VARIABLES} *
+ * constraints: place of the first, kind of points; each constraint at all points of its kind
+{CONDITIONS} */
+
+{ARRAYS}
+/* All functions return 0, or 1 if a value is not finite; they keep nothing between calls. */
+int PREFIX_cost(const double *z, double *cost);
+int PREFIX_gradient(const double *z, double *gradient);
+int PREFIX_constraints(const double *z, double *constraints);
+
+/* Derivatives of the constraints: values, and their rows and columns, from 0. An entry may be there
+ * more than once: it is the sum. */
+int PREFIX_jacobian(const double *z, double *values);
+void PREFIX_jacobian_structure(int *row, int *column);
+
+/* Second derivatives of factor*cost + multipliers . constraints, the lower triangle, likewise */
+int PREFIX_hessian(const double *z, double factor, const double *multipliers, double *values);
+void PREFIX_hessian_structure(int *row, int *column);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+"""
+
+
+def header(style: Style, filled: Mapping[str, object]) -> str:
+    """Declarations of a problem, but for the first comment; filled : sizes and lists in it."""
+    text = _named(_HEADER, style)
+    for name, value in filled.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+def _named(text: str, style: Style) -> str:
+    return text.replace("PREFIX", style.prefix).replace("UPPER", style.prefix.upper())
+
 
 #: Loop over all points; `room`, `results`, `arguments`: sizes of the largest function.
 DRIVER = """\
@@ -155,4 +208,4 @@ int main(void) {
 
 def solver(style: Style) -> str:
     """A program that solves with IPOPT through its C interface."""
-    return _SOLVE.replace("PREFIX", style.prefix).replace("UPPER", style.prefix.upper())
+    return _named(_SOLVE, style)

@@ -1,5 +1,5 @@
-"""Files of plain C99 of a collocation problem: cost, constraints and exact derivatives over all nodes,
-with patterns, bounds, scales and a start as data."""
+"""Files of plain C99 of a collocation problem: cost, constraints and exact derivatives over all
+nodes, with patterns, bounds, scales and a start as data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from kinesym.codegen.c99 import Style, file_name, function, helpers, plain
 from kinesym.codegen.kernel import Kernel
-from kinesym.collocation import Collocation
-from kinesym.internal.exporting.c99_driver import DRIVER, main_program, makefile, solver
+from kinesym.internal.exporting.c99_driver import DRIVER, header, main_program, makefile, solver
 from kinesym.internal.exporting.text import head, wrapped
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.sizes import scaling
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.nlp import NLP
@@ -25,20 +26,20 @@ CALLBACKS = ("cost", "gradient", "constraints", "jacobian", "hessian")
 _MOST = 5_000_000
 
 
-def problem_files(problem: Collocation, guess: Any = None) -> Mapping[str, bytes]:
+def problem_files(problem: Discretisation, guess: Any = None) -> Mapping[str, bytes]:
     """The files, by name. guess : of `Collocation.pack`, for the start and the scales.
 
-    Raises `ValueError` for problems with delayed inputs, for functions that C99 does not have, and for
-    more numbers than text is good for.
+    Raises `ValueError` for problems with delayed inputs, for functions that C99 does not have, and
+    for more numbers than text is good for.
     """
     nlp, name = problem.nlp, problem.model.name
     if nlp.lags is not None:
         raise ValueError(
-            f"the problem of {name} has delayed inputs, whose rows have no plain C; approximate the delay "
-            "in the model, as by states of a lag"
+            f"the problem of {name} has delayed inputs, whose rows have no plain C; replace the "
+            "delay by states of a lag in the model"
         )
     style = Style(f"{file_name(name)}_problem", tables="")
-    kernels = {k.name: plain(k) for k in problem.program.kernels}
+    kernels = {k.name: plain(k) for k in problem.libraries.program.kernels}
     numbers = _Numbers()
     calls = {what: [*_calls(nlp, what, kernels, numbers)] for what in CALLBACKS}
     called = [
@@ -47,7 +48,7 @@ def problem_files(problem: Collocation, guess: Any = None) -> Mapping[str, bytes
     vectors = _vectors(problem, guess)
     if (count := numbers.count + sum(map(len, vectors.values()))) > _MOST:
         raise ValueError(
-            f"the problem of {name} has {count:,} numbers, too many for text: use fewer nodes or trials"
+            f"the problem of {name} has {count:,} numbers, too many for text; use fewer nodes"
         )
     about = _About(style, problem.n_variables, problem.n_constraints, calls)
     files = {
@@ -85,10 +86,10 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class _Call:
-    """A kernel at the points of one family of one trial. arguments : for each, source (z, multipliers,
-    factor, known numbers), offset, distance between scalars, step between points. outputs : of each,
-    the place of its value at the first point, and the step from point to point. runs : rows and
-    columns, if it gives a matrix."""
+    """A kernel at the points of one family of one trial. arguments : for each, source (z,
+    multipliers, factor, known numbers), offset, distance between scalars, step between points.
+    outputs : of each, the place of its value at the first point, and the step from point to point.
+    runs : rows and columns, if it gives a matrix."""
 
     kernel: Kernel
     points: int
@@ -100,8 +101,8 @@ class _Call:
 def _calls(
     nlp: NLP, what: str, kernels: Mapping[str, Kernel], numbers: _Numbers
 ) -> Iterator[_Call]:
-    """Calls of one callback. A matrix has its values run after run: one value for each point, or one
-    for all."""
+    """Calls of one callback. A matrix has its values run after run: one value for each point, or
+    one for all."""
     begin = 0
     for trial, family in nlp.with_kernel(what):
         kernel, n = kernels[f"{family}_{what}"], nlp.layout.points(trial, family)
@@ -156,47 +157,31 @@ class _About:
 # -- text -----------------------------------------------------------------------------------------
 
 
-def _header(problem: Collocation, about: _About) -> str:
-    prefix, upper = about.style.prefix, about.style.prefix.upper()
+def _header(problem: Discretisation, about: _About) -> str:
+    layout, prefix = problem.layout, about.style.prefix
     arrays = "".join(
         f"extern const double {prefix}_{name}[]; /* {what} */\n" for name, what in _VECTORS.items()
     )
     labels = "".join(
-        f" *   {offset:>8}  trial {trial}: {family}, {problem.layout.points(trial, family)} points: "
-        f"{', '.join(map(str, problem.layout.labels[family]))}\n"
-        for (trial, family), offset in problem.layout.constraint_offsets.items()
-        if problem.layout.labels[family]
+        f" *   {offset:>8}  trial {trial}: {family}, {layout.points(trial, family)} points: "
+        f"{', '.join(map(str, layout.labels[family]))}\n"
+        for (trial, family), offset in layout.constraint_offsets.items()
+        if layout.labels[family]
     )
-    return (
-        head(
-            f"Problem of {problem.model.name}: minimise cost(z), subject to bounds on z and on "
-            "constraints(z)"
-        )
-        + f'#ifndef {upper}_H\n#define {upper}_H\n#ifdef __cplusplus\nextern "C" {{\n#endif\n\n'
-        f"#define {upper}_N_VARIABLES {about.n}\n#define {upper}_N_CONSTRAINTS {about.m}\n"
-        f"#define {upper}_N_JACOBIAN {about.entries('jacobian')}\n"
-        f"#define {upper}_N_HESSIAN {about.entries('hessian')}\n\n"
-        f"/* z\n{_variables(problem)} *\n * constraints: place of the first, kind of points; each kind at all points\n"
-        f"{labels} */\n\n"
-        f"{arrays}\n"
-        "/* All functions return 0, or 1 if a value is not finite; they keep nothing between calls. */\n"
-        f"int {prefix}_cost(const double *z, double *cost);\n"
-        f"int {prefix}_gradient(const double *z, double *gradient);\n"
-        f"int {prefix}_constraints(const double *z, double *constraints);\n\n"
-        "/* Derivatives of the constraints: values, and their rows and columns, from 0. An entry may be "
-        "there\n * more than once: it is the sum. */\n"
-        f"int {prefix}_jacobian(const double *z, double *values);\n"
-        f"void {prefix}_jacobian_structure(int *row, int *column);\n\n"
-        "/* Second derivatives of factor*cost + multipliers . constraints, the lower triangle, likewise "
-        "*/\n"
-        f"int {prefix}_hessian(const double *z, double factor, const double *multipliers,\n"
-        "        double *values);\n"
-        f"void {prefix}_hessian_structure(int *row, int *column);\n\n"
-        "#ifdef __cplusplus\n}\n#endif\n#endif\n"
-    )
+    filled = {
+        "N_Z": about.n,
+        "N_C": about.m,
+        "N_J": about.entries("jacobian"),
+        "N_H": about.entries("hessian"),
+        "VARIABLES": _variables(problem),
+        "CONDITIONS": labels,
+        "ARRAYS": arrays,
+    }
+    title = f"Problem of {problem.model.name}: minimise cost(z), bounds on z and constraints(z)"
+    return head(title) + header(about.style, filled)
 
 
-def _variables(problem: Collocation) -> str:
+def _variables(problem: Discretisation) -> str:
     """Lines on the places in z: the first entry of each course, then single numbers."""
     layout, lines = problem.layout, []
     for trial, begins in enumerate(layout.begins):
@@ -207,7 +192,7 @@ def _variables(problem: Collocation) -> str:
                 for k, name in enumerate(block.members)
             ]
     for j in range(layout.parameter_offset, problem.n_variables):
-        lines.append(f" *   {j:>8}  {problem.variable_name(j)}")
+        lines.append(f" *   {j:>8}  {layout.variable_name(j)}")
     return "\n".join(lines) + "\n"
 
 
@@ -245,7 +230,7 @@ def _kernels_header(name: str, style: Style, kernels: Sequence[Kernel]) -> str:
 
 
 def _driver(name: str, about: _About, kernels: Sequence[Kernel]) -> str:
-    style, prefix = about.style, about.style.prefix
+    prefix = about.style.prefix
     sizes = {
         "room": max(sum(a.count for a in k.arguments) for k in kernels),
         "results": max(len(k.outputs) for k in kernels),
@@ -308,7 +293,8 @@ def _callback(what: str, about: _About) -> str:
         fills = ""
         begin = 0
         for c, call in enumerate(about.calls[what]):
-            fills += f"    structure({what}_{c}_runs, {len(call.runs)}, row + {begin}, column + {begin});\n"
+            given = f"{len(call.runs)}, row + {begin}, column + {begin}"
+            fills += f"    structure({what}_{c}_runs, {given});\n"
             begin += sum(run.length for run in call.runs)
         text += f"\nvoid {prefix}_{what}_structure(int *row, int *column) {{\n{fills}}}\n"
     return text
@@ -327,10 +313,10 @@ _VECTORS = {
 }
 
 
-def _vectors(problem: Collocation, guess: Any) -> dict[str, Array]:
+def _vectors(problem: Discretisation, guess: Any) -> dict[str, Array]:
     """Bounds, start and scales."""
-    start = problem.pack(guess)
-    scales = scaling(problem.problem, start)
+    start = FirstGuess(problem).pack(guess)
+    scales = scaling(problem, start)
     pairs = (*problem.variable_bounds, *problem.constraint_bounds)
     more = (start, scales.variables, scales.constraints, np.array([scales.objective]))
     return dict(zip(_VECTORS, (*pairs, *more), strict=True))

@@ -10,8 +10,8 @@ def head(title: str) -> str:
     """The first comment of a file."""
     return (
         f"/* {title}\n *\n"
-        " * Written by kinesym; whoever uses kinesym owns this file, and may license it as they like.\n"
-        " */\n"
+        " * Written by kinesym; whoever uses kinesym owns this file, and may license it as they "
+        "like.\n */\n"
     )
 
 
