@@ -13,6 +13,7 @@ from kinesym.collocation import Collocation
 from kinesym.internal.exporting.c99 import model_files
 from kinesym.internal.exporting.c99_problem import problem_files
 from kinesym.internal.exporting.folder import written
+from kinesym.internal.exporting.simd import lane_files
 from kinesym.symbolic.model import Model
 
 
@@ -31,7 +32,10 @@ def _collocation_files(what: Collocation, **options: Any) -> Mapping[str, bytes]
 
 #: Targets by name.
 TARGETS: Mapping[str, Target] = MappingProxyType(
-    {"c99": Target({Model: model_files, Collocation: _collocation_files})}
+    {
+        "c99": Target({Model: model_files, Collocation: _collocation_files}),
+        "simd": Target({Model: lane_files}),
+    }
 )
 
 
