@@ -43,7 +43,7 @@ def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="lanes is one of 8, 4, 2, 1, got '3'"):
         ks.export(ks.models.standing(), tmp_path / "made", target="simd", lanes=3)
     q = ks.dynamicsymbols("q")
-    curve = ks.table(q, [0.0, 1.0, 2.0], [0.0, 1.0, 0.5])
+    curve = ks.table(q, [0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 0.5, 0.0])
     model = ks.Model("bent", [q], [], [], [q.diff(ks.t) + curve])
     with pytest.raises(ValueError, match="model bent has tables"):
         ks.export(model, tmp_path / "made", target="simd")

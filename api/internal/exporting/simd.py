@@ -89,7 +89,7 @@ def _header(model: Model, program: Program) -> str:
         head(f"Model {model.name}: its functions at n points per call"),
         f"#ifndef {upper}_POINTS_H\n#define {upper}_POINTS_H\n#include <stddef.h>\n",
         "/* Scalar k of point i is at k * n + i of an array; p has one value for all points, t\n"
-        f" * one per point.\n{lists} * They return 0, or 1 if memory ran out. threads: 1 or more. */\n",
+        f" * one per point.\n{lists} * They return 0, or 1 if memory ran out. threads: 1 on. */\n",
     ]
     for kernel in program.kernels:
         parts.append(f"/* {kernel.purpose} */\n{_prototype(kernel, prefix)};")
