@@ -10,11 +10,13 @@ from typing import Any
 
 from kinesym.base.checks import check_choice
 from kinesym.collocation import Collocation
-from kinesym.internal.exporting.c99 import model_files
+from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
 from kinesym.internal.exporting.c99_problem import problem_files
 from kinesym.internal.exporting.folder import written
 from kinesym.internal.exporting.simd import lane_files
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,14 @@ def _collocation_files(what: Collocation, **options: Any) -> Mapping[str, bytes]
 #: Targets by name.
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
-        "c99": Target({Model: model_files, Collocation: _collocation_files}),
+        "c99": Target(
+            {
+                Model: model_files,
+                Tree: tree_files,
+                Hybrid: hybrid_files,
+                Collocation: _collocation_files,
+            }
+        ),
         "simd": Target({Model: lane_files}),
     }
 )
@@ -65,5 +74,5 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         return make(what, **options)
     if folder is None:
         raise ValueError(f"the target {target} writes files: name a folder")
-    name = what.name if isinstance(what, Model) else what.model.name
+    name = what.model.name if isinstance(what, Hybrid | Collocation) else what.name
     return written(folder, target, name, make(what, **options))

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.codegen.c99 import Style, file_name, function, helpers, plain
+from kinesym.codegen.c99 import Style, file_name, function, helpers, plain, wrapped
 from kinesym.codegen.kernel import Kernel
 from kinesym.internal.exporting.c99_driver import DRIVER, header, main_program, makefile, solver
-from kinesym.internal.exporting.text import head, wrapped
+from kinesym.internal.exporting.text import head
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.sizes import scaling
