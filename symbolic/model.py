@@ -202,6 +202,51 @@ class Model(Declared):
 
         return model_of(system, outputs, name, values, units)
 
+    @classmethod
+    def from_casadi(
+        cls,
+        function: Any,
+        states: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
+        parameters: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+        name: str | None = None,
+        values: Mapping[Any, float] | None = None,
+        units: Mapping[Any, str] | None = None,
+        arguments: Sequence[str] | None = None,
+        results: Sequence[str] | None = None,
+    ) -> Model:
+        """The model of a `casadi.Function` of SX: f(x, u, p, t) -> dx, or the residual of (xdot, x,
+        u, p, t), or with algebraic states z and equations `alg`; further results are outputs.
+
+        What is used more than once, or would be long, becomes an intermediate `v1`, `v2`, ...
+
+        Parameters
+        ----------
+        states, inputs, parameters, outputs : names of the entries, states with the algebraic ones
+            after the others; by default those of the symbols, and of results.
+        name : by default that of the function.
+        arguments : what each argument is, one of "xdot", "x", "z", "u", "p", "t". By default what
+            their names say; x, u, p, t in this order, if they have none.
+        results : what each result is: "dx" (or "ode", "xdot", "rhs") for x', "residual" (or "alg")
+            for what is to be zero, other names for outputs. By default what their names say; the
+            first one is dx, or the residual, if they have none.
+
+        Raises `ValueError` for functions of MX (give their `expand()`), free variables, operations
+        that a model cannot have, and as `Model`.
+        """
+        from kinesym.symbolic.casadi_model import parts_of_function  # brings CasADi
+
+        names = {
+            "states": states,
+            "inputs": inputs,
+            "parameters": parameters,
+            "outputs": outputs,
+        }
+        found = parts_of_function(function, names, arguments, results)
+        title = function.name() if name is None else name
+        return cls(title, *found, values=values or {}, units={} if units is None else units)
+
     @cached_property
     def tables(self) -> Tables:
         """The numbers of the tables in its expressions."""

@@ -73,9 +73,9 @@ def model_in_casadi(model: Model) -> dict[str, casadi.Function]:
     are any, and "rhs" (x, u, p, t) if x' can be solved for.
 
     They are those of `kinesym.compile`: columns in the order of the model, whose names the symbols
-    have (`function.sx_in("x")`). Delayed values are inputs. CasADi multiplies the derivative of each
-    case of an if-else by its condition: where one that does not hold is not finite, so is the sum.
-    Raises `ValueError` for functions that CasADi does not have.
+    have (`function.sx_in("x")`). Delayed values are inputs. CasADi multiplies the derivative of
+    each case of an if-else by its condition: where one that does not hold is not finite, the sum is
+    NaN. Raises `ValueError` for functions that CasADi does not have.
     """
     program = model_functions(model)
     name = _identifier(model.name)
