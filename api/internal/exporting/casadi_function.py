@@ -80,7 +80,7 @@ def model_in_casadi(model: Model) -> dict[str, casadi.Function]:
     program = model_functions(model)
     name = _identifier(model.name)
     return {
-        kernel.name: _function(
+        kernel.name: function_of_kernel(
             kernel, program.tables, f"{name}_{kernel.name}", _RESULTS[kernel.name]
         )
         for kernel in program.kernels
@@ -131,7 +131,7 @@ def _at_points(
             columns.append(casadi.reshape(value, count, points))
         else:
             columns.append(casadi.repmat(value[:count], 1, points))
-    function = _function(kernel, problem.libraries.program.tables, kernel.name, what)
+    function = function_of_kernel(kernel, problem.libraries.program.tables, kernel.name, what)
     return function.map(points)(*columns)
 
 
@@ -141,7 +141,7 @@ def _identifier(text: str) -> str:
     return name if name[:1].isalpha() else f"model_{name}".rstrip("_")
 
 
-def _function(
+def function_of_kernel(
     kernel: Kernel, tables: NDArray[np.float64], name: str, result: str
 ) -> casadi.Function:
     """A kernel as a function of its arguments, each a column."""
