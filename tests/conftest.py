@@ -116,6 +116,7 @@ INTERPRETED = (
     "api/test_losses.py",
     "api/test_noise.py",
     "api/test_observer.py",
+    "api/test_python_file.py",
     "api/test_random_effects.py",
     "api/test_sensors.py",
     "api/test_starts.py",
