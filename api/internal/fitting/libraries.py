@@ -24,13 +24,13 @@ class Libraries:
 
     @property
     def program(self) -> Program:
-        """The kernels of objective, constraints and their exact derivatives."""
-        return self._exact[0]
+        """The kernels of objective, constraints and their exact derivatives, not built yet."""
+        return self._exact.program
 
-    @property
+    @cached_property
     def exact(self) -> Built:
         """Library with exact Hessians."""
-        return self._exact[1]
+        return self._built(self._exact)
 
     @cached_property
     def gauss_newton(self) -> Built:
@@ -40,7 +40,7 @@ class Libraries:
             raise ValueError(
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
-        return self._transcribed("gauss-newton")[1]
+        return self._built(self._derived("gauss-newton"))
 
     @cached_property
     def residuals(self) -> Built:
@@ -53,14 +53,20 @@ class Libraries:
         return built
 
     @cached_property
-    def _exact(self) -> tuple[Program, Built]:
-        return self._transcribed("exact")
+    def _exact(self) -> _Derived:
+        return self._derived("exact")
 
-    def _transcribed(self, hessian: str) -> tuple[Program, Built]:
+    def _derived(self, hessian: str) -> _Derived:
         start = time.perf_counter()
-        program, built = _transcribed(self.symbolic, tuple(self.symbolic.measurements), hessian)
+        found = _transcribed(self.symbolic, tuple(self.symbolic.measurements), hessian)
+        self.timings["derive"] += time.perf_counter() - start
+        return found
+
+    def _built(self, derived: _Derived) -> Built:
+        start = time.perf_counter()
+        built = derived.built
         self._count(time.perf_counter() - start, built)
-        return program, built
+        return built
 
     def _count(self, seconds: float, built: Built) -> None:
         """Add the time that a library took."""
@@ -69,18 +75,26 @@ class Libraries:
         self.timings["compile"] += compiling
 
 
+@dataclass(frozen=True, eq=False)
+class _Derived:
+    """The program of a problem, which is built when that is first asked for."""
+
+    program: Program
+
+    @cached_property
+    def built(self) -> Built:
+        return realise(self.program)
+
+
 @lru_cache(maxsize=4)
-def _transcribed(
-    problem: Problem, measurements: tuple[str, ...], hessian: str
-) -> tuple[Program, Built]:
-    """The program of a problem, built, and kept for the next one that differs in numbers only.
+def _transcribed(problem: Problem, measurements: tuple[str, ...], hessian: str) -> _Derived:
+    """The program of a problem, kept for the next one that differs in numbers only.
 
     measurements : in their order, which equal problems need not share.
     """
     with waiting_line("deriving equations and derivatives"):
         program = transcribe(problem, hessian)
-        program = with_point(program, problem) if hessian == "exact" else program
-    return program, realise(program)
+        return _Derived(with_point(program, problem) if hessian == "exact" else program)
 
 
 @lru_cache(maxsize=4)
