@@ -9,9 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 from kinesym.base.checks import check_choice
-from kinesym.internal.exporting.c99 import model_files
+from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
 from kinesym.internal.exporting.folder import written
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,9 @@ class Target:
 
 
 #: Targets by name.
-TARGETS: Mapping[str, Target] = MappingProxyType({"c99": Target({Model: model_files})})
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {"c99": Target({Model: model_files, Tree: tree_files, Hybrid: hybrid_files})}
+)
 
 
 def export(what: Any, folder: str | Path | None = None, target: str = "c99", **options: Any) -> Any:
@@ -53,4 +57,5 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         return make(what, **options)
     if folder is None:
         raise ValueError(f"the target {target} writes files: name a folder")
-    return written(folder, target, what.name, make(what, **options))
+    name = what.model.name if isinstance(what, Hybrid) else what.name
+    return written(folder, target, name, make(what, **options))
