@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kinesym.internal.problems.sensors import sensor as sensor
     from kinesym.inverse import ground_reaction as ground_reaction
     from kinesym.inverse import inverse_dynamics as inverse_dynamics
+    from kinesym.listing import show as show
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
     from kinesym.runtime.results.compare import nrmse as nrmse

@@ -113,6 +113,7 @@ INTERPRETED = (
     "api/test_intervals.py",
     "api/test_jumps.py",
     "api/test_likelihood.py",
+    "api/test_listing.py",
     "api/test_losses.py",
     "api/test_noise.py",
     "api/test_observer.py",

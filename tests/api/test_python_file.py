@@ -9,6 +9,8 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.codegen.numpy_text import FUNCTIONS_OF_NUMPY
+from kinesym.codegen.operations import OPERATIONS
 from kinesym.internal.exporting.python_file import python_files
 from kinesym.models import cartesian_pendulum, n_link_pendulum_on_cart, pendulum, standing
 
@@ -90,6 +92,14 @@ def test_it_runs_by_itself(name, tmp_path):
         rates = np.diff(motion, axis=1) / 0.01
         times = np.linspace(0.01, 0.5, 50)
         assert np.abs(found["residual"](rates, motion[:, 1:], [], p, times)).max() < 1e-7
+
+
+def test_every_operation_has_a_text():
+    """C's own is that of Python, but for some."""
+    other = {"select", "pow", "lt", "le", "eq", "locate", "entry"}
+    assert {name for name, row in OPERATIONS.items() if not row.text} - other == {
+        *FUNCTIONS_OF_NUMPY
+    }
 
 
 def test_models_with_delays_are_refused():

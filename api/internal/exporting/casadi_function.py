@@ -25,6 +25,7 @@ from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.runtime.nlp.layout import FAMILIES
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.tree import Tree
 
 
 def _mod(x: Any, y: Any) -> Any:
@@ -66,6 +67,13 @@ OPERATIONS_OF_CASADI: Mapping[str, Callable[..., Any]] = MappingProxyType(
 
 #: Names of results, by kernel.
 _RESULTS = {"rhs": "dx", "residual": "residual", "outputs": "y"}
+
+
+def in_casadi(what: Model | Tree | Discretisation) -> dict[str, Any]:
+    """`model_in_casadi` or `problem_in_casadi`."""
+    if isinstance(what, Discretisation):
+        return problem_in_casadi(what)
+    return dict(model_in_casadi(what.model() if isinstance(what, Tree) else what))
 
 
 def model_in_casadi(model: Model) -> dict[str, casadi.Function]:
