@@ -8,6 +8,7 @@ from typing import Any
 
 from kinesym.base.checks import shown
 from kinesym.codegen.c99 import Style, file_name, function, helpers, plain
+from kinesym.codegen.counts import counts
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.exported import exported_functions
 from kinesym.codegen.kernel import Kernel, Program
@@ -74,11 +75,10 @@ def _printed(title: str, kernel: Kernel) -> Code:
 
 
 def _counted(kernel: Kernel) -> list[str]:
-    """How many operations there are, by kind, and for each result those that no earlier one
-    needs."""
+    """Lines on the operations by kind, and for each result those that no earlier one needs."""
     kinds = ", ".join(
         f"{count} {kind if count > 1 else kind.removesuffix('s')}"
-        for kind, count in kernel.counts.items()
+        for kind, count in counts(kernel.graph, kernel.nodes).items()
         if count
     )
     order = kernel.order

@@ -12,20 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.base.notebook import Displayed
+from kinesym.codegen.counts import counted, counts
 from kinesym.codegen.graph import LEAVES, Graph
 from kinesym.codegen.order import Order, ordered
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
 ABI = 10
-
-
-#: Operations by kind; all others are functions.
-_KINDS: Mapping[str, tuple[str, ...]] = {
-    "additions": ("add", "sub", "neg"),
-    "multiplications": ("mul",),
-    "divisions": ("div", "inv"),
-    "choices": ("select", "min", "max", "lt", "le", "eq", "abs", "sign"),
-}
 
 
 @dataclass(frozen=True)
@@ -91,17 +83,6 @@ class Kernel:
         begin, count = (int(self.graph.value[a]) for a in args[1:3])
         return at, len(argument.symbols) + begin, count
 
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        """Number of operations per point by kind."""
-        found = dict.fromkeys((*_KINDS, "functions"), 0)
-        kinds = {op: kind for kind, ops in _KINDS.items() for op in ops}
-        for node in self.nodes:
-            op = self.graph.op[node]
-            if op not in LEAVES:
-                found[kinds.get(op, "functions")] += 1
-        return found
-
     @property
     def content(self) -> Iterator[object]:
         """Content of the kernel as numbers and text."""
@@ -141,22 +122,8 @@ class Program(Displayed):
         return json.dumps({"abi": ABI, "name": self.name, "kernels": kernels, **self.description})
 
     def __str__(self) -> str:
-        head = (
-            "kernel",
-            "outputs",
-            "operations",
-            *(self.kernels[0].counts if self.kernels else ()),
-        )
-        rows = [
-            (k.name, *map(str, (len(k.outputs), k.operations, *k.counts.values())))
-            for k in self.kernels
-        ]
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-            for row in (head, *rows)
-        ]
-        return "\n".join([f"program {self.name}, operations at one point", *lines])
+        rows = {k.name: (len(k.outputs), counts(k.graph, k.nodes)) for k in self.kernels}
+        return counted(self.name, rows)
 
     def __repr__(self) -> str:
         return f"<program {self.name}: {len(self.kernels)} kernels>"

@@ -125,7 +125,7 @@ def _check(function: Any) -> None:
 
 
 def _arguments(function: Any, given: Sequence[str] | None) -> list[str]:
-    """What each argument is, a key of `ARGUMENTS`."""
+    """Role of each argument, a key of `ARGUMENTS`."""
     name, own = function.name(), function.name_in()
     unnamed = own == [f"i{k}" for k in range(len(own))]
     found = own if given is None else [*listed(given, f"{name}: arguments")]
@@ -141,7 +141,7 @@ def _arguments(function: Any, given: Sequence[str] | None) -> list[str]:
 
 
 def _results(function: Any, given: Sequence[str] | None, roles: Sequence[str]) -> list[str]:
-    """What each result is."""
+    """Role of each result."""
     name, own = function.name(), function.name_out()
     found = own if given is None else [*listed(given, f"{name}: results")]
     if given is None and own == [f"o{k}" for k in range(len(own))]:
@@ -212,7 +212,7 @@ def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _remainder(x: sp.Expr, y: sp.Expr) -> sp.Expr:
-    """That of C, with the sign of x."""
+    """Remainder of C, with the sign of x."""
     size = sp.Mod(sp.Abs(x), sp.Abs(y))
     return _choice(sp.Lt(x, 0, evaluate=False), -size, size)
 
@@ -276,7 +276,7 @@ class _Reader:
         self.uses = self._uses()
 
     def _uses(self) -> Counter[int]:
-        """How often the result of each instruction is used; places in the work vector are used
+        """Count of the uses of the result of each instruction; places in the work vector are used
         again."""
         made: dict[int, int] = {}
         uses: Counter[int] = Counter()

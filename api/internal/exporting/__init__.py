@@ -1,1 +1,1 @@
-"""What is written for other programs, one module per target."""
+"""Files and objects for programs of others, one module per target."""

@@ -127,8 +127,8 @@ def problem_in_casadi(problem: Discretisation) -> dict[str, dict[str, Any]]:
 
 
 def _at_points(
-    problem: Discretisation, kernel: Kernel, trial: int, family: str, what: str, z: casadi.MX
-) -> casadi.MX:
+    problem: Discretisation, kernel: Kernel, trial: int, family: str, what: str, z: Any
+) -> Any:
     """The outputs of a kernel at the points of a trial, (outputs, points)."""
     points, nothing = problem.layout.points(trial, family), np.zeros(0)
     given = problem.nlp.arguments(trial, family, what, (z, nothing, nothing))
@@ -194,8 +194,8 @@ def _plain(argument: str, symbol: str) -> str:
 def _from_table(
     graph: Graph, op: str, args: tuple[int, ...], tables: NDArray[np.float64], x: Any
 ) -> Any:
-    """How many points of a table are not larger than x, or the number of that place: of all terms
-    but one the value is zero, so that the sum is exact."""
+    """Number of the points of a table that are not larger than x, or the entry of that number: a
+    sum in which all terms but one are zero, so that it is exact."""
     begin, step = (int(graph.value[a]) for a in args[1:3])
     if op == "locate":
         return casadi.sum1(casadi.DM(tables[begin + 1 : begin + 1 + step]) <= x)
