@@ -63,11 +63,6 @@ _HELPERS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "const @ r = fmod$(x, y);\n"
             "    return (r < 0.0# && y > 0.0#) || (r > 0.0# && y < 0.0#) ? r + y : r;",
         ),
-        "gamma": (
-            "const @ x",
-            "return x <= 0.0# && x >= floor$(x) ? (@)INFINITY : tgamma$(x);",
-        ),
-        "loggamma": ("const @ x", "return x < 0.0# ? (@)NAN : lgamma$(x);"),
         "locate": (
             "const @ *restrict p, const int n, const @ x",
             "@ s = (x - p[0]) * p[n + 1];\n"

@@ -62,7 +62,7 @@ def exported_functions(model: Model) -> list[Exported]:
 
 def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
     """`guards`: the guard of each event, then whether it is armed, which it is if that is positive;
-    `reset_EVENT`: states and inputs after an event, of which modes are some.
+    `reset_0`, `reset_1`, ...: states and inputs after an event, of which modes are some.
 
     Raises `ValueError` for functions that C99 does not have.
     """
@@ -73,7 +73,7 @@ def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
     inputs = hybrid.model.input_names
     made = [replace(found["guards"], purpose="guards of events, then whether these are armed")]
     begin = 0
-    for event in hybrid.events:
+    for number, event in enumerate(hybrid.events):
         targets = [name_of(target) for target in (*event.resets, *event.sets)]
         kernel = found.get("resets", found["guards"])
         g = kernel.graph
@@ -81,9 +81,9 @@ def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
         begin += len(targets)
         same = [(x, f"x.{x}") for x in states] + [(u, f"u.{u}") for u in inputs]
         nodes = tuple(new[x] if x in new else g.symbol(symbol) for x, symbol in same)
-        purpose = f"states and inputs after the event {event.name}"
-        name = f"reset_{event.name}"
-        made.append(Kernel(name, g, kernel.arguments, nodes, (*states, *inputs), purpose))
+        about = f"reset_{number}", f"states, then inputs, after event {number}, {event.name}"
+        labels = (*states, *inputs)
+        made.append(Kernel(about[0], g, kernel.arguments, nodes, labels, about[1]))
     order = tuple(f"u.{u}" for u in inputs)
     return [Exported(plain(_with_inputs(kernel, order))) for kernel in made]
 

@@ -153,8 +153,8 @@ def _header(
     digest: str,
 ) -> str:
     prefix, upper = style.prefix, style.prefix.upper()
-    groups = _groups(model)
-    symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y"}
+    groups = _groups(model, found)
+    symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y", "events": "g"}
     parts = [
         _HEAD.format(title=f"Model {_safe(model.name)}: functions of one point"),
         f'#ifndef {upper}_H\n#define {upper}_H\n#ifdef __cplusplus\nextern "C" {{\n'
@@ -182,13 +182,16 @@ def _header(
     return "\n".join(part for part in parts if part)
 
 
-def _groups(model: Model) -> dict[str, tuple[str, ...]]:
-    return {
+def _groups(model: Model, found: Sequence[Exported]) -> dict[str, tuple[str, ...]]:
+    """Names of what there are several of."""
+    events = next((f.kernel.labels for f in found if f.kernel.name == "guards"), ())
+    groups = {
         "states": model.state_names,
         "inputs": model.input_names,
         "parameters": model.parameter_names,
         "outputs": tuple(model.outputs),
     }
+    return {**groups, "events": events[: len(events) // 2]} if events else groups
 
 
 def _group_comment(model: Model, kind: str, names: Iterable[str], symbol: str) -> str:
@@ -287,11 +290,12 @@ def _data(
     model: Model, style: Style, found: Sequence[Exported], tables: NDArray[np.float64]
 ) -> str:
     prefix, kind = style.prefix, style.type
-    parts = []
-    for what, members in _groups(model).items():
+    names, parts = [], []
+    for what, members in _groups(model, found).items():
         if members:
-            texts = ", ".join(map(_literal, members))
-            parts.append(f"const char *const {prefix}_{what}_names[{len(members)}] = {{{texts}}};")
+            texts = "".join(f"    {_literal(member)},\n" for member in members)
+            declared = f"const char *const {prefix}_{what}_names[{len(members)}]"
+            names.append(f"{declared} = {{\n{texts}}};\n")
     values = [style.number(model.values.get(p, np.nan)) for p in model.parameter_names] or ["0"]
     parts.append(
         f"const {kind} {prefix}_parameter_values[{len(values)}] = {{{', '.join(values)}}};"
@@ -303,7 +307,7 @@ def _data(
     for f in found:
         if f.sparsity is not None:
             parts += _pattern(f"{prefix}_{f.kernel.name}", f.sparsity)
-    return _with_head(model, style, "\n".join(map(wrapped, parts)) + "\n")
+    return _with_head(model, style, "".join(names) + "\n".join(map(wrapped, parts)) + "\n")
 
 
 def _literal(name: str) -> str:
