@@ -167,11 +167,15 @@ def _named(given: Sequence[str] | None, own: list[str], what: str) -> list[str]:
 
 def _number(value: sp.Basic) -> sp.Expr:
     """An operand in arithmetic: 1 or 0 for a condition."""
+    if value in (sp.true, sp.false):
+        return sp.Integer(value is sp.true)
     return _choice(value, sp.S.One, sp.S.Zero) if isinstance(value, _LOGIC) else value
 
 
 def _condition(value: sp.Basic) -> Boolean:
     """An operand of logic: whether it is not zero."""
+    if value.is_Number:
+        return sp.false if value == 0 else sp.true
     return value if isinstance(value, _LOGIC) else sp.Ne(value, 0, evaluate=False)
 
 
@@ -203,17 +207,32 @@ def _sum(a: sp.Expr, b: sp.Expr) -> sp.Expr:
     return a + b
 
 
-def _of_relation(relation: type) -> Callable[..., Boolean]:
-    return lambda a, b: relation(_number(a), _number(b), evaluate=False)
+def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of SymPy that does not look for simpler forms, which takes long."""
+    return lambda *x: function(*x, evaluate=False)
 
 
 def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *x: function(*map(_number, x))
 
 
+_size, _power = _as_it_is(sp.Abs), _as_it_is(sp.Pow)
+
+
+def _of_relation(relation: type) -> Callable[..., Boolean]:
+    """A comparison, which does not hold of NaN."""
+    never = sp.true if relation is sp.Unequality else sp.false
+
+    def made(a: sp.Basic, b: sp.Basic) -> Boolean:
+        x, y = _number(a), _number(b)
+        return never if sp.nan in (x, y) else relation(x, y, evaluate=False)
+
+    return made
+
+
 def _remainder(x: sp.Expr, y: sp.Expr) -> sp.Expr:
     """Remainder of C, with the sign of x."""
-    size = sp.Mod(sp.Abs(x), sp.Abs(y))
+    size = _as_it_is(sp.Mod)(_size(x), _size(y))
     return _choice(sp.Lt(x, 0, evaluate=False), -size, size)
 
 
@@ -225,22 +244,22 @@ _ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "ADD": _sum,
     "SUB": lambda a, b: a - b,
     "MUL": lambda a, b: a * b,
-    "DIV": lambda a, b: a / b,
+    "DIV": lambda a, b: a / b if b.is_Number else a * _power(b, -1),
     "NEG": lambda a: -a,
-    "INV": lambda a: 1 / a,
-    "SQ": lambda a: a**2,
+    "INV": lambda a: _power(a, -1),
+    "SQ": lambda a: _power(a, 2),
     "TWICE": lambda a: 2 * a,
-    "POW": lambda a, b: a**b,
-    "CONSTPOW": lambda a, b: a**b,
-    "SQRT": sp.sqrt,
-    "FABS": sp.Abs,
-    "CEIL": sp.ceiling,
-    "FMIN": lambda a, b: sp.Min(a, b, evaluate=False),
-    "FMAX": lambda a, b: sp.Max(a, b, evaluate=False),
+    "POW": _power,
+    "CONSTPOW": _power,
+    "SQRT": _as_it_is(sp.sqrt),
+    "FABS": _size,
+    "CEIL": _as_it_is(sp.ceiling),
+    "FMIN": _as_it_is(sp.Min),
+    "FMAX": _as_it_is(sp.Max),
     "FMOD": _remainder,
-    "COPYSIGN": lambda a, b: _choice(sp.Lt(b, 0, evaluate=False), -sp.Abs(a), sp.Abs(a)),
+    "COPYSIGN": lambda a, b: _choice(sp.Lt(b, 0, evaluate=False), -_size(a), _size(a)),
     **{
-        name.upper(): getattr(sp, name)
+        name.upper(): _as_it_is(getattr(sp, name))
         for name in (
             *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh"),
             *("acosh", "atanh", "exp", "log", "floor", "sign", "erf", "atan2"),
@@ -254,13 +273,19 @@ _LOGICAL: Mapping[str, Callable[..., Any]] = {
     "EQ": _of_relation(sp.Equality),
     "NE": _of_relation(sp.Unequality),
     "NOT": lambda a: sp.Not(_condition(a)),
-    "AND": lambda a, b: sp.And(_condition(a), _condition(b)),
-    "OR": lambda a, b: sp.Or(_condition(a), _condition(b)),
+    "AND": lambda a, b: sp.And(_condition(a), _condition(b), evaluate=False),
+    "OR": lambda a, b: sp.Or(_condition(a), _condition(b), evaluate=False),
     "IF_ELSE_ZERO": lambda c, a: _choice(_condition(c), _number(a), sp.S.Zero),
 }
 OPERATIONS_IN_SYMPY: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {**{name: _of_numbers(value) for name, value in _ARITHMETIC.items()}, **_LOGICAL}
 )
+
+
+#: Operations with conditions: choices within these SymPy would multiply out.
+_COMPARING = (*_LOGICAL, "FMOD", "COPYSIGN")
+#: Constants that are neither finite nor NaN.
+_INFINITE = (sp.oo, -sp.oo, sp.zoo)
 
 
 class _Reader:
@@ -273,19 +298,20 @@ class _Reader:
         numbers = {getattr(casadi, name): name[3:] for name in dir(casadi) if name[:3] == "OP_"}
         count = function.n_instructions()
         self.ops = [numbers[function.instruction_id(k)] for k in range(count)]
-        self.uses = self._uses()
+        self.uses: Counter[int] = Counter()  # of the result of each instruction
+        self.compared: set[int] = set()  # those that stand in conditions
+        self._count()
 
-    def _uses(self) -> Counter[int]:
-        """Count of the uses of the result of each instruction; places in the work vector are used
-        again."""
+    def _count(self) -> None:
+        """Count uses; places in the work vector are used again."""
         made: dict[int, int] = {}
-        uses: Counter[int] = Counter()
         for k, op in enumerate(self.ops):
             if op != "INPUT":
-                uses.update(made[place] for place in self.function.instruction_input(k))
+                used = [made[place] for place in self.function.instruction_input(k)]
+                self.uses.update(used)
+                self.compared.update(used if op in _COMPARING else ())
             if op != "OUTPUT":
                 made.update(dict.fromkeys(self.function.instruction_output(k), k))
-        return uses
 
     def read(self) -> tuple[list[list[sp.Expr]], list[tuple[sp.Symbol, sp.Expr]]]:
         """The entries of each result, those that are not there are zero, and the intermediates."""
@@ -317,12 +343,26 @@ class _Reader:
                 f"{self.function.name()}: instruction {k} is {op}, which a model cannot have; "
                 f"{remedy}"
             )
-        return OPERATIONS_IN_SYMPY[op](*operands)
+        numbers = [_number(x) for x in operands]
+        if all(x.is_Number for x in numbers):
+            function = casadi.SX.unary if len(numbers) == 1 else casadi.SX.binary
+            value = _constant(
+                float(function(self.function.instruction_id(k), *map(float, numbers)))
+            )
+        else:
+            value = OPERATIONS_IN_SYMPY[op](*operands)
+        if value in _INFINITE:
+            raise ValueError(
+                f"{self.function.name()}: instruction {k}, {op}, is infinite whatever the "
+                "arguments are; a model cannot have it"
+            )
+        return value
 
     def _kept(self, k: int, value: sp.Basic, size: int) -> tuple[sp.Basic, int]:
         """A value, or an intermediate in its place, and the operations of it."""
-        shared = self.uses[k] > 1 and not isinstance(value, _LOGIC)
-        if not value.args or not (shared or size > _LONGEST):
+        logic = isinstance(value, _LOGIC)
+        shared = self.uses[k] > 1 or (k in self.compared and value.has(sp.Piecewise))
+        if not value.args or not (size > _LONGEST or (shared and not logic)):
             return value, size
         name = f"v{len(self.intermediates) + 1}"
         while name in self.taken:

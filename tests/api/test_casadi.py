@@ -219,6 +219,18 @@ def test_shared_expressions_stay_shared():
     np.testing.assert_allclose(ks.compile(model).rhs([0.8], [], []), float(f(0.8)), rtol=1e-13)
 
 
+def test_choices_within_conditions():
+    """Thirty of them one in the other: as many choices, not 2^30."""
+    a = e = casadi.SX.sym("a")
+    for k in range(30):
+        chosen = casadi.if_else(e > 0.7, casadi.sin(e), casadi.cos(e))
+        e = casadi.if_else(casadi.logic_or(chosen > 0.8, chosen < 0.1 * k), chosen - e, e + 0.2)
+    f = casadi.Function("f", [a], [e])
+    model = ks.Model.from_casadi(f)
+    at = np.linspace(-2, 2, 9)[None]
+    close(ks.compile(model).rhs(at, [], []), f.map(9)(at).full())
+
+
 def test_differential_algebraic_equations():
     """x' = -z, z + z^3 = x: arguments by the names of CasADi, names of the entries given."""
     a, z, p = (casadi.SX.sym(name) for name in "azp")
