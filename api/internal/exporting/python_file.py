@@ -113,8 +113,7 @@ def _constants(model: Model) -> str:
         "OUTPUTS": tuple(model.outputs),
     }
     parts = [
-        f"{what} = ({_wrapped(''.join(f'{_quoted(name)}, ' for name in names))})"
-        for what, names in groups.items()
+        f"{what} = ({_wrapped(_tuple(map(_quoted, names)))})" for what, names in groups.items()
     ]
     rows = [
         f"    {_quoted(name)}: {model.values[name]!r},"
@@ -124,6 +123,11 @@ def _constants(model: Model) -> str:
     ]
     parts.append("\n".join(["PARAMETERS = {", *rows, "}"]) if rows else "PARAMETERS = {}")
     return "\n".join(parts)
+
+
+def _tuple(words: Iterable[str]) -> str:
+    found = [*words]
+    return ", ".join(found) + "," * (len(found) == 1)
 
 
 def _quoted(name: str) -> str:
@@ -223,8 +227,7 @@ class _Writer:
         for name in arrays:
             group = self.arguments[name]
             if not used.isdisjoint(group):
-                words = "".join(f"{member}, " for member in group.values()).strip()
-                text = _wrapped(words if len(group) == 1 else words.rstrip(","))
+                text = _wrapped(_tuple(group.values()))
                 text = f"({text})" if "\n" in text or len(group) == 1 else text
                 head.append(textwrap.indent(f"{text} = {name}", "    "))
         return "\n".join([*head, textwrap.indent(body, "    ")])

@@ -24,13 +24,13 @@ class Libraries:
 
     @property
     def program(self) -> Program:
-        """The kernels of objective, constraints and their exact derivatives, not built yet."""
-        return self._exact.program
+        """The kernels of objective, constraints and their exact derivatives."""
+        return self._exact[0]
 
-    @cached_property
+    @property
     def exact(self) -> Built:
         """Library with exact Hessians."""
-        return self._built(self._exact)
+        return self._exact[1]
 
     @cached_property
     def gauss_newton(self) -> Built:
@@ -40,7 +40,7 @@ class Libraries:
             raise ValueError(
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
-        return self._built(self._derived("gauss-newton"))
+        return self._transcribed("gauss-newton")[1]
 
     @cached_property
     def residuals(self) -> Built:
@@ -53,20 +53,14 @@ class Libraries:
         return built
 
     @cached_property
-    def _exact(self) -> _Derived:
-        return self._derived("exact")
+    def _exact(self) -> tuple[Program, Built]:
+        return self._transcribed("exact")
 
-    def _derived(self, hessian: str) -> _Derived:
+    def _transcribed(self, hessian: str) -> tuple[Program, Built]:
         start = time.perf_counter()
-        found = _transcribed(self.symbolic, tuple(self.symbolic.measurements), hessian)
-        self.timings["derive"] += time.perf_counter() - start
-        return found
-
-    def _built(self, derived: _Derived) -> Built:
-        start = time.perf_counter()
-        built = derived.built
+        program, built = _transcribed(self.symbolic, tuple(self.symbolic.measurements), hessian)
         self._count(time.perf_counter() - start, built)
-        return built
+        return program, built
 
     def _count(self, seconds: float, built: Built) -> None:
         """Add the time that a library took."""
@@ -75,26 +69,18 @@ class Libraries:
         self.timings["compile"] += compiling
 
 
-@dataclass(frozen=True, eq=False)
-class _Derived:
-    """The program of a problem, which is built when that is first asked for."""
-
-    program: Program
-
-    @cached_property
-    def built(self) -> Built:
-        return realise(self.program)
-
-
 @lru_cache(maxsize=4)
-def _transcribed(problem: Problem, measurements: tuple[str, ...], hessian: str) -> _Derived:
-    """The program of a problem, kept for the next one that differs in numbers only.
+def _transcribed(
+    problem: Problem, measurements: tuple[str, ...], hessian: str
+) -> tuple[Program, Built]:
+    """The program of a problem, built, and kept for the next one that differs in numbers only.
 
     measurements : in their order, which equal problems need not share.
     """
     with waiting_line("deriving equations and derivatives"):
         program = transcribe(problem, hessian)
-        return _Derived(with_point(program, problem) if hessian == "exact" else program)
+        program = with_point(program, problem) if hessian == "exact" else program
+    return program, realise(program)
 
 
 @lru_cache(maxsize=4)
