@@ -297,7 +297,7 @@ def moved(**more):
     return ks.Collocation(
         cart,
         [ks.Experiment(nodes=9, duration=(0.5, 3.0)) for _ in range(2)],
-        unknown={k: ks.per_trial((0.1, 1.0))},
+        unknown={k: ks.per_trial(0.1, 1.0)},
         objective=ks.Integral(F**2 + 1) + ks.Terminal(k**2),
         boundary=[ks.at_start(x), ks.at_start(v), ks.at_end(x) - 1, ks.at_end(v)],
         unknown_inputs={F: (-10, 10)},
