@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.cross_validation import cross_validate as cross_validate
-    from kinesym.export import export as export
+    from kinesym.exporting import export as export
     from kinesym.gait.support import Interruption as Interruption
     from kinesym.gait.support import Support as Support
     from kinesym.gait.support import center_of_pressure as center_of_pressure
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kinesym.internal.problems.sensors import sensor as sensor
     from kinesym.inverse import ground_reaction as ground_reaction
     from kinesym.inverse import inverse_dynamics as inverse_dynamics
+    from kinesym.listing import show as show
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
     from kinesym.runtime.results.compare import nrmse as nrmse

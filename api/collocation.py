@@ -185,7 +185,8 @@ class Collocation(Displayed):
 
     @property
     def program(self) -> Program:
-        """The kernels as graphs, and their description."""
+        """The kernels as graphs, and their description; its `str` counts their operations, before
+        anything is compiled."""
         return self._problem.libraries.program
 
     @property

@@ -114,12 +114,13 @@ def rhs_kernel(model: Model, s: ModelSymbols) -> Kernel:
     return Kernel("rhs", s.graph, s.arguments, rates, labels, "x' = f(x, u, p, t)")
 
 
-def model_functions(model: Model) -> Program:
+def model_functions(model: Model, symbols: ModelSymbols | None = None) -> Program:
     """Kernels `residual`, `outputs` and `rhs` (if x' can be solved for).
 
-    Arguments are xdot (n), x (n), u (m), p (r, uniform) and t; `rhs` has no xdot.
+    Arguments are xdot (n), x (n), u (m), p (r, uniform) and t; `rhs` has no xdot. symbols : those
+    of the model, if there are any.
     """
-    s = model_symbols(model)
+    s = model_symbols(model) if symbols is None else symbols
     g = s.graph
     purposes = {"residual": "0 = f(x', x, u, p, t)", "outputs": "y = g(x', x, u, p, t)"}
     kernels = [
@@ -148,12 +149,13 @@ def model_outputs(model: Model, inputs: Iterable[str] | None = None) -> Program:
     return Program(model.name, (kernel,), {"functions": about}, model.tables.values)
 
 
-def model_jacobians(model: Model) -> Program:
+def model_jacobians(model: Model, symbols: ModelSymbols | None = None) -> Program:
     """Jacobians of residual and outputs: kernels `residual_states`, `outputs_inputs` and so on.
 
     Only entries that are not identically zero are outputs; their places are in the description.
+    symbols : those of the model, if there are any.
     """
-    s = model_symbols(model)
+    s = model_symbols(model) if symbols is None else symbols
     g, every = s.graph, (s.xdot, *s.arguments)
     groups = {"derivatives": s.xdot, "states": s.x, "inputs": s.u, "parameters": s.p}
     kernels: list[Kernel] = []

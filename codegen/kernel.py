@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.base.notebook import Displayed
+from kinesym.codegen.counts import counted, counts
 from kinesym.codegen.graph import LEAVES, Graph
 from kinesym.codegen.order import Order, ordered
 
@@ -91,11 +93,12 @@ class Kernel:
         yield [graph.value.get(n, graph.name.get(n)) for n in nodes if not graph.args[n]]
 
 
-@dataclass(frozen=True)
-class Program:
+@dataclass(frozen=True, repr=False)
+class Program(Displayed):
     """Kernels that are built into one library, with their description for the runtime.
 
-    tables : the numbers of tables, which are not compiled in.
+    tables : the numbers of tables, which are not compiled in. Its `str` is a table of the
+    operations of each kernel at one point.
     """
 
     name: str
@@ -117,6 +120,13 @@ class Program:
             for k in self.kernels
         }
         return json.dumps({"abi": ABI, "name": self.name, "kernels": kernels, **self.description})
+
+    def __str__(self) -> str:
+        rows = {k.name: (len(k.outputs), counts(k.graph, k.nodes)) for k in self.kernels}
+        return counted(self.name, rows)
+
+    def __repr__(self) -> str:
+        return f"<program {self.name}: {len(self.kernels)} kernels>"
 
     def kernel(self, name: str) -> Kernel:
         """The kernel called `name`."""

@@ -14,13 +14,11 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import check_choice, check_text, count, listed, mapping, positive, shown
 from kinesym.base.notebook import html_table, with_unit
-from kinesym.symbolic.declared import Declared, Explicit, check_atoms, check_signal
+from kinesym.symbolic.declared import Explicit, check_atoms, check_signal
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import (
     atoms_of,
-    parts_of,
-    real_expression,
     real_expressions,
     real_number,
 )
@@ -28,6 +26,7 @@ from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
+from kinesym.symbolic.sources import Sourced
 from kinesym.symbolic.table import NumericFunction, Tables, tables_of, tabulated
 
 #: Fields that an explicit form depends on: a change of one makes it stale.
@@ -39,7 +38,7 @@ class Units(dict[str, str]):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Model(Declared):
+class Model(Sourced):
     """A dynamic system `0 = f(x', x, u, p, t)` with outputs `y = g(x', x, u, p, t)`.
 
     Parameters
@@ -128,79 +127,6 @@ class Model(Declared):
         from kinesym.symbolic.units import differences  # on request only
 
         return list(differences(self))
-
-    @classmethod
-    def from_kane(
-        cls,
-        kane: Any,
-        inputs: Sequence[AppliedUndef] | None = None,
-        parameters: Sequence[sp.Symbol] | None = None,
-        outputs: Mapping[str, sp.Expr] | None = None,
-        name: str = "kane",
-        values: Mapping[Any, float] | None = None,
-        frame: Any = None,
-        units: Mapping[Any, str] | None = None,
-    ) -> Model:
-        """The model of a `KanesMethod` of `sympy.physics.mechanics` after `kanes_equations`, of a
-        `LagrangesMethod` after `form_lagranges_equations`, or of a `System` after `form_eoms`.
-
-        States are the generalised coordinates q and speeds u; equations are the kinematic
-        differential equations and Kane's dynamical equations Fr + Fr* = 0, which need no solution
-        for u'. Lagrange's equations have speeds `q_rate`. `inputs=None` takes every function of
-        time in the loads that is no state, `parameters=None` every constant of the equations, both
-        sorted by name.
-
-        frame : the inertial one, for a `KanesMethod` with constraints. With it their forces are
-            states `lam1`, ..., one for each velocity constraint, by M u' = F + J' lam, where J is
-            the derivative of the velocity constraints by u; so are those of Lagrange's equations,
-            whose multipliers in SymPy have the other sign. Without it
-            dependent speeds are eliminated as SymPy does it, by symbolic solution, which may divide
-            by what is zero on the way. A `System` has a frame.
-
-        Constraints of the coordinates stand as they are given, and the velocity constraints that
-        are not their derivatives: the model is one of higher index, see `reduced_index`. Raises
-        `ValueError` for constraints that depend on one another.
-        """
-        # brings 0.2 s of SymPy
-        from kinesym.symbolic.mechanics import forces_over_time, mechanical_equations
-
-        states, equations = mechanical_equations(kane, frame)
-        if inputs is None:
-            found = forces_over_time(kane) & parts_of(AppliedUndef, *equations)
-            inputs = sorted(found - set(states), key=name_of)
-        mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")
-        used = {*equations, *(outputs or {}).values()}
-        if parameters is None:
-            used = {real_expression(e, f"model {name}: an equation or output") for e in used}
-            free = set().union(*(e.free_symbols for e in used)) - {t}
-            parameters = sorted(free, key=name_of)
-        parts = (name, states, inputs, parameters, equations, outputs or {}, (), values or {})
-        return cls(*parts, units={} if units is None else units)
-
-    @classmethod
-    def from_system(
-        cls,
-        system: Any,
-        outputs: Mapping[str, sp.Expr] | Iterable[str | Mapping[str, sp.Expr]] | None = None,
-        name: str = "system",
-        values: Mapping[Any, float] | None = None,
-        units: Mapping[Any, str] | None = None,
-    ) -> Model:
-        """The model of a `System` of `sympy.physics.mechanics`, from its bodies, joints, loads and
-        actuators, without its `form_eoms`: equal equations with operations linear in the number of
-        bodies, by the recursions of `kinesym.multibody.Tree`; all joints of SymPy.
-
-        States are the generalised coordinates and speeds of the joints, in their order; a speed
-        that is given as q' is `q_rate`. Inputs, parameters, constraints : as in `from_kane`.
-        outputs : as there, or a list of such and of the kinds of `Tree.model`, "energy" for
-            example; bodies have the names that they have in SymPy.
-
-        Raises `ValueError` for what is no tree, with auxiliary speeds, or with speeds that are no
-        rates of coordinates; `from_kane` takes such a `System` after `form_eoms`.
-        """
-        from kinesym.symbolic.multibody.system import model_of  # made of models
-
-        return model_of(system, outputs, name, values, units)
 
     @cached_property
     def tables(self) -> Tables:

@@ -206,6 +206,9 @@ EXPECTED = {
     ],
     "migration/casadi": lambda said: [
         closely(said["solution"].objective, said["theirs"].value(said["opti"].f), 1e-6),
+        closely(said["solution"].objective, float(said["again"]), 1e-6),
+        closely(float(said["there"][0]), 0.42612, 1e-4),  # 2 - 4 (1 - exp(-1/2))
+        closely(said["fit"].parameters["b"], 0.5, 1e-4),
     ],
 }
 #: Pages whose examples need a package that few have.

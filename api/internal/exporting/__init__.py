@@ -1,1 +1,1 @@
-"""Files is written for programs of others: one module for each target."""
+"""Files and objects for programs of others, one module per target."""

@@ -13,6 +13,7 @@ from kinesym.collocation import Collocation
 from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
 from kinesym.internal.exporting.c99_problem import problem_files
 from kinesym.internal.exporting.folder import written
+from kinesym.internal.exporting.python_file import python_files
 from kinesym.internal.exporting.simd import lane_files
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -32,6 +33,12 @@ def _collocation_files(what: Collocation, **options: Any) -> Mapping[str, bytes]
     return problem_files(what.problem, **options)
 
 
+def _in_casadi(what: Any) -> dict[str, Any]:
+    from kinesym.internal.exporting.casadi_function import in_casadi  # brings CasADi
+
+    return in_casadi(what.problem if isinstance(what, Collocation) else what)
+
+
 #: Targets by name.
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
@@ -44,6 +51,8 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             }
         ),
         "simd": Target({Model: lane_files}),
+        "casadi": Target(dict.fromkeys((Model, Tree, Collocation), _in_casadi), folder=False),
+        "python": Target({Model: python_files, Tree: python_files}),
     }
 )
 
@@ -53,12 +62,16 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
 
     Parameters
     ----------
-    what : a `Model`.
+    what : a `Model`, or what else the target takes.
     folder : a new or empty folder, or one that `export` wrote before, whose files have not been
         edited since. It appears as a whole or not at all.
     target : "c99": functions of one point without allocation, in a header that explains them, with
         their Jacobians as entries by columns, and a program that calls them. `precision="single"`
-        has `float` in place of `double`.
+        has `float` in place of `double`. "python": one file of NumPy, for papers and teaching, with
+        the same functions and Jacobians. "casadi": no files, but what CasADi takes; of a model or
+        tree `casadi.Function`s of SX by name, "residual" (xdot, x, u, p, t), "outputs" and "rhs"
+        (x, u, p, t); of a `Collocation` "nlp", for `casadi.nlpsol`, and "arguments" of that solver,
+        start and bounds.
 
     Returns what was written, whose `str` says what has changed. The files are the user's: no
     licence of kinesym binds them. Raises `ValueError` for what the target cannot say,
@@ -71,6 +84,8 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         kinds = " or a ".join(kind.__name__ for kind in chosen.kinds)
         raise ValueError(f"the target {target} takes a {kinds}, got {type(what).__name__}")
     if not chosen.folder:
+        if folder is not None:
+            raise ValueError(f"the target {target} writes no files: leave the folder out")
         return make(what, **options)
     if folder is None:
         raise ValueError(f"the target {target} writes files: name a folder")
