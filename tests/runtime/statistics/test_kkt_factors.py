@@ -82,7 +82,7 @@ def test_forms_residuals_and_rows_of_size_one():
     np.testing.assert_allclose(sizes, (abs(x) * (abs(K) @ abs(x))).sum(axis=0), rtol=1e-12)
     scale = kkt.scaled.scale
     np.testing.assert_allclose(np.abs(scale[:, None] * K * scale).max(axis=1), 1.0, rtol=0.05)
-    (rows, columns, entries), b = kkt.lower(), np.ones_like(x)
+    (rows, columns, entries), b = kkt.lower, np.ones_like(x)
     factors = Factorisation(kkt.order, rows, columns, kkt._every_stage)
     np.testing.assert_allclose(factors.residuals(entries, x, b), b - K @ x, atol=1e-10)
 
