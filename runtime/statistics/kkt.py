@@ -170,7 +170,7 @@ class Kkt:
         scaled = (self.like or self).scaled
         size, side = scaled.sizes, np.random.default_rng(0).standard_normal(self.order)
         side[self.gone] = 0.0
-        x = factors.solve((side / size)[:, None])[:, 0]
+        x = factors.roughly((side / size)[:, None])[:, 0]
         if np.linalg.norm(x / size) <= _GROWTH * np.linalg.norm(side):
             return False
         scale = scaled.scale
@@ -274,6 +274,12 @@ class KktFactors:
     def _inverses(self) -> dict[bytes, Array]:
         return {}
 
+    def roughly(self, wanted: NDArray[np.intp]) -> Array:
+        """The diagonal of `inverse`, (k,), without refinement."""
+        found, free = np.zeros(len(wanted)), ~self.gone[wanted]
+        found[free] = np.diag(self.factors.inverse_roughly(wanted[free]))
+        return found
+
     def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         """Entries (k,) of variables in the inverse, zero for fixed ones: in linear time, if the
         matrix has stages, for pairs of the same or neighbouring nodes."""
@@ -312,9 +318,17 @@ class _InTime:
         if ended != Factors.OK:
             raise RuntimeError(ended)
 
+    def roughly(self, b: Array) -> Array:
+        """Solutions x for sides b (n, k), not refined."""
+        return self._factors.solve(b)
+
+    def inverse_roughly(self, wanted: NDArray[np.intp]) -> Array:
+        """Entries of the inverse for unknowns, (k, k), not refined."""
+        return self._factors.inverse(wanted)
+
     def solve(self, b: Array) -> Array:
         """Solutions x for sides b (n, k), refined once, all of them, if the first one needs it."""
-        x = self._factors.solve(b)
+        x = self.roughly(b)
         left = self._left(x[:, 0], b[:, 0])
         if np.abs(left).max() <= _REFINED * np.abs(b[:, 0]).max():
             return x
@@ -383,6 +397,8 @@ class _General:
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         return self.solve(_units(self._n, wanted))[wanted]
+
+    roughly, inverse_roughly = solve, inverse
 
     def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         return _entries_by_solutions(self.solve, self._n, rows, columns)
