@@ -17,7 +17,7 @@ from kinesym.cli import main
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
 from kinesym.internal.problems import pipeline
-from kinesym.internal.problems.pipeline import c_of
+from kinesym.internal.problems.c_files import c_of
 from kinesym.runtime.library import build as building
 from kinesym.runtime.library.build import CompilerError, build, find, find_compiler
 from kinesym.runtime.library.cache import tidy
