@@ -24,7 +24,7 @@ from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.statistics.active import active
+from kinesym.runtime.statistics.active import active, pressing
 from kinesym.runtime.statistics.block_arrow import Reduced, block_arrow, reduced, spreads_of_trials
 from kinesym.runtime.statistics.covariance import (
     Confidence,
@@ -48,7 +48,7 @@ def kkt_of(problem: Discretisation, solution: Solution, workspace: Workspace | N
     """KKT matrix of a problem at its solution, of a fit with the bounds that hold it and no
     others. workspace : factors that its solver has left."""
     kkt = interior(problem, solution, workspace)
-    if not kkt.fitted:
+    if not (kkt.fitted and pressing(kkt).any()):
         return kkt
     given = (solution.free_vector, multipliers_of(solution), problem.variable_bounds)
     return active(kkt, limits_at(problem.nlp, *given, problem.constraint_bounds))
