@@ -9,7 +9,7 @@ from kinesym.base.checks import threads
 from kinesym.base.extras import EXTRAS, installed
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.evaluate import model_functions
-from kinesym.internal.problems.pipeline import c_of
+from kinesym.internal.problems.c_files import c_of
 from kinesym.models import pendulum
 from kinesym.runtime.ipopt.library import IpoptMissing, load_ipopt
 from kinesym.runtime.ipopt.linear_solver import available, obstacle

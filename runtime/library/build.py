@@ -332,9 +332,12 @@ def _able() -> list[Compiler]:
 
 def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[str]]]:
     """Compilers that filled a folder, with `_fingerprint` and `_processor` of then."""
-    for path in sorted(folder.glob("*.json")):
+    names = list[str]()
+    with suppress(OSError):  # no folder yet
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
+    for name in names:
         with suppress(ValueError, KeyError, TypeError):  # written by another version
-            about = json.loads(cache.read(path) or b"")
+            about = json.loads(cache.read(folder / name) or b"")
             lists = {k: tuple(about[k]) for k in ("command", "flags", "libraries")}
             compiler = Compiler(identity=about["identity"], **lists)
             yield compiler, about.get("made", []), frozenset(about["processor"])

@@ -30,6 +30,7 @@ from kinesym.runtime.native._kkt import (
     close_session,
     equilibrated,
     forms,
+    largest_in_rows,
     open_session,
 )
 from kinesym.runtime.native._kkt import __file__ as KKT_LIBRARY

@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The time-structured KKT solver: sessions for IPOPT, and its parts one by one."""
 
+from libc.math cimport fabs
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport uint64_t
 
@@ -234,6 +235,28 @@ def find_stages(int n, rows, columns):
     if status != KKT_OK:
         raise MemoryError
     return stages
+
+
+def largest_in_rows(rows, columns, values, sizes, int n):
+    """The largest |value| sizes[column] of each of n rows of a matrix, (n,), from its entries; 0
+    where there are none."""
+    i, j = (np.ascontiguousarray(k, dtype=np.intc) for k in (rows, columns))
+    a, given = (np.ascontiguousarray(k, dtype=np.float64) for k in (values, sizes))
+    found = np.zeros(n)
+    cdef const int *row = ints(i, a.shape, "rows")
+    cdef const int *column = ints(j, a.shape, "columns")
+    cdef const double *value = doubles(a, a.shape, "values")
+    cdef const double *size = doubles(given, given.shape, "sizes")
+    cdef double *most = doubles(found, (n,), "found")
+    cdef ptrdiff_t e, count = len(a), width = len(given)
+    cdef double here
+    for e in range(count):
+        if not (0 <= row[e] < n and 0 <= column[e] < width):
+            raise ValueError(f"entries lie outside a matrix ({n}, {width})")
+        here = fabs(value[e]) * size[column[e]]
+        if not here <= most[row[e]]:  # NaN stays
+            most[row[e]] = here
+    return found
 
 
 def forms(rows, columns, values, x):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -129,7 +130,8 @@ class Estimates(Values):
     """Estimates by name or symbol: `estimates["k"]` is a number; and a table of their uncertainty:
     `estimates.table["k"]` has standard error and interval.
 
-    level, method : of the intervals. units : by name, if known.
+    table : or a function that makes it, called when it is asked for. level, method : of the
+    intervals. units : by name, if known.
     """
 
     #: Names of the columns of `rows`.
@@ -138,15 +140,20 @@ class Estimates(Values):
     def __init__(
         self,
         values: Mapping[str, float],
-        table: Mapping[str, Estimate] | None = None,
+        table: Mapping[str, Estimate] | Callable[[], Mapping[str, Estimate]] | None = None,
         level: float = 0.95,
         method: str = "t",
         units: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(values)
-        known = {} if table is None else table
-        self.table = {name: known.get(name, Estimate(value)) for name, value in self.items()}
+        self._known = {} if table is None else table
         self.level, self.method, self.units = level, method, units or {}
+
+    @cached_property
+    def table(self) -> dict[str, Estimate]:
+        """Estimates by name, with what is known of their errors."""
+        known = self._known() if callable(self._known) else self._known
+        return {name: known.get(name, Estimate(value)) for name, value in self.items()}
 
     def with_units(self, units: Mapping[str, str]) -> Estimates:
         """Copy that is shown with these units, by name."""
@@ -215,8 +222,16 @@ def estimates_of(
     """
     if about is None:
         return Estimates(values, units=units)
+    table = partial(_table, dict(values), about, level, {} if shifts is None else shifts)
+    return Estimates(values, table, level, units=units)
+
+
+def _table(
+    values: Mapping[str, float], about: Uncertainty, level: float, shifts: Mapping[str, float]
+) -> dict[str, Estimate]:
+    """Estimates by name, see `estimates_of`."""
     errors = dict(zip(about.names, about.deviations().tolist(), strict=True))
-    moved, table = {} if shifts is None else shifts, {}
+    table = {}
     for name, value in values.items():
         error, wide = errors.get(name, np.nan), about.quantile(level, name)
         low, high = value - wide * error, value + wide * error
@@ -235,9 +250,9 @@ def estimates_of(
             remark = about.instead[name]
         elif np.isnan(error):
             remark = UNKNOWN if about.notes else ""
-        shift = float(moved.get(name, np.nan))
+        shift = float(shifts.get(name, np.nan))
         table[name] = Estimate(value, error, low, high, shift, remark)
-    return Estimates(values, table, level, units=units)
+    return table
 
 
 def _rough(number: float) -> str:

@@ -159,9 +159,11 @@ class GridError(Saved):
         """Message if the objective, or parameters of a fit beyond their standard errors, shift by a
         share of them, and the motion is wrong, too, since values near zero have no share. Steps of
         first order are too far from the exact motion for shifts to first order."""
-        moved = max(self._sums(), default=0.0)
-        if self.note or self.order < 2 or not moved >= _MOVED:
-            return ""
+        words = "" if self.note or self.order < 2 else self._shifted_aim(most)
+        return words if words and max(self._sums(), default=0.0) >= _MOVED else ""
+
+    def _shifted_aim(self, most: float) -> str:
+        """Message if the objective, or parameters of a fit, shift by a share of them."""
         if not self.fitted and self.values.get("objective"):
             shift, value = self.objective, self.values["objective"]
             if np.abs(shift) >= most * np.abs(value):

@@ -218,17 +218,18 @@ def arrays(structure: Any) -> tuple[Index, Index]:
     return rows, columns
 
 
-def _fill(out: Index | Array, lines: Sequence[tuple[float, int]], lanes: int) -> None:
+def _fill(out: Index, lines: Sequence[tuple[int, int]], lanes: int) -> None:
     """Numbers begin + i step of the packed points i of some lines, given as (begin, step)."""
     begin, step = np.array(lines, dtype=out.dtype).T[:, :, None]
     n = len(out) // len(lines)
     whole = n // lanes * lanes
     for first, last, width in ((0, whole, lanes), (whole, n, n - whole)):
         if last > first:
-            part = out[first * len(lines) : last * len(lines)].reshape(-1, len(lines), width)
-            points = np.arange(first, last, dtype=np.int32).reshape(-1, 1, width)
-            np.multiply(step, points, out=part)
-            part += begin
+            part = out[first * len(lines) : last * len(lines)].reshape(-1, len(lines) * width)
+            own = np.arange(width, dtype=out.dtype)
+            firsts = np.arange(first, last, width, dtype=out.dtype)[:, None]
+            np.multiply(firsts, np.repeat(step[:, 0], width), out=part)
+            part += (begin + step * own).ravel()
 
 
 @dataclass

@@ -67,7 +67,7 @@ def active(kkt: Kkt, limits: Limits) -> Kkt:
     kkt : with the stiffness that bounds and inequalities have by their multipliers. The matrix is
     singular if only its bounds determine a variable.
     """
-    presses = np.append(kkt.stiffness > 0.0, kkt.softness > 0.0) & ~kkt.gone
+    presses = pressing(kkt)
     if not presses.any():
         return kkt
     bare = _with(kkt, np.zeros_like(presses))
@@ -86,6 +86,11 @@ def active(kkt: Kkt, limits: Limits) -> Kkt:
             return found
         now = after
     return _with(kkt, firm if kkt.singular else _by_share(kkt, limits, presses))
+
+
+def pressing(kkt: Kkt) -> NDArray[np.bool_]:
+    """Which limits have a multiplier, (n + m,) booleans."""
+    return np.append(kkt.stiffness > 0.0, kkt.softness > 0.0) & ~kkt.gone
 
 
 def _are_far(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
@@ -115,7 +116,7 @@ def reduced(
     if kkt.order * of.places.shape[1] > _NUMBERS or inner.singular:
         return None
     full = kkt.scaled.plain
-    pulls = full @ _ones(kkt.order, wanted[of.places])
+    pulls = (full @ _ones(kkt.order, wanted[of.places])).toarray()
     pulls[wanted] = pulls[kkt.gone] = 0.0
     follow = np.ascontiguousarray(inner.factorised().factors.solve(-pulls))  # for products
     far = np.abs(follow)
@@ -128,11 +129,12 @@ def reduced(
     return Reduced(curvature, terms, doubt, gone)
 
 
-def _ones(size: int, places: NDArray[np.intp]) -> Array:
+def _ones(size: int, places: NDArray[np.intp]) -> csr_array:
     """Selection matrix (size, q) with ones at places (trials, q) of each column."""
-    made = np.zeros((size, places.shape[1]))
-    for column, mine in zip(made.T, places.T, strict=True):
-        column[mine] = 1.0
+    columns = np.broadcast_to(np.arange(places.shape[1]), places.shape)
+    entries = np.ones(places.size), (places.ravel(), columns.ravel())
+    made = csr_array(entries, shape=(size, places.shape[1]))
+    made.data[:] = 1.0  # also where trials have a parameter in common
     return made
 
 

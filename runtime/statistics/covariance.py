@@ -28,6 +28,8 @@ _WIDENED = 1e-8
 _BEYOND = 10.0
 #: Least size of a variable, as a share of its size in the scaled matrix; smaller values are zero.
 _SEEN = 1e-3
+#: Variance over the square of a value from which a parameter is not clear, however rough both are.
+_UNCLEAR = 100.0
 #: Relative error of a curvature up to which the matrix confirms it.
 _CONFIRMED = 1e-3
 
@@ -180,6 +182,18 @@ def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidenc
     spread, values = variance * np.diag(covariance), layout.natural(z)[mine]
     clear = held | ((spread > 0.0) & (spread < values**2))
     return Confidence(held, covariance) if clear.all() and _is_told(kkt, mine, inverse) else None
+
+
+def is_unclear(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> bool:
+    """Whether the standard error of some parameter is so much larger than its value that each
+    parameter needs a test, by factors without refinement; see `clear_confidence`."""
+    layout = nlp.layout
+    mine = layout.parameter_offset + np.arange(len(layout.parameters))
+    if kkt.singular or not len(mine):
+        return False
+    spread = kkt.factorised().roughly(mine) * layout.parameter_slopes(z) ** 2
+    large = 2.0 * variance * spread > _UNCLEAR * layout.natural(z)[mine] ** 2
+    return bool(large[kkt.stiffness[mine] == 0.0].any())
 
 
 def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:

@@ -7,8 +7,9 @@ direction at one point cannot decide which; a long step without effect does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +54,6 @@ class Exchange:
         share = np.abs(self.directions) / _sizes(self.values)[:, None]
         return np.flatnonzero((share > _NONE * share.max(axis=0)).any(axis=1))
 
-    def along(self, count: int) -> Exchange:
-        """Exchange restricted to the first `count` directions."""
-        return replace(self, directions=self.directions[:, :count])
-
     def taken(self, which: NDArray[np.intp]) -> Exchange:
         """Exchange restricted to some unknowns."""
         names, (low, high) = [self.names[k] for k in which], self.bounds
@@ -99,22 +96,23 @@ def _known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs
     explained as well with them held there."""
     if exchange.directions.shape[1] == len(exchange.names):
         return _groups(exchange, np.zeros((0, len(exchange.names))), [])
-    count = exchange.directions.shape[1]
-    for some in range(count, 0, -1):  # the last directions may be rounding
-        found = _exactly(exchange.along(some), same)
+    relative = exchange.directions / np.where(exchange.values, exchange.values, 1.0)[:, None]
+    every = zip(_combinations(relative), _combinations(exchange.directions), strict=True)
+    for of_logarithms, sums in every:  # the last directions may be rounding
+        found = _exactly(exchange, of_logarithms, sums, same)
         if found is not None:
             return found
     return [_to_first_order(exchange, exchange.directions)]
 
 
-def _exactly(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs] | None:
-    """Identifiable powers or sums that a long step confirms, None if it confirms neither."""
-    relative = exchange.directions / np.where(exchange.values, exchange.values, 1.0)[:, None]
-    free = _basis(relative)
-    powers = _whole(_combinations(free)) if exchange.values.all() else None
+def _exactly(
+    exchange: Exchange, of_logarithms: Array, sums: Array, same: Callable[[Array], bool]
+) -> list[KnownAs] | None:
+    """Identifiable powers or sums that a long step confirms, None if it confirms neither;
+    of_logarithms, sums : invariant combinations, see `_combinations`."""
+    powers = _whole(of_logarithms) if exchange.values.all() else None
     if powers is not None and _holds(exchange, null_space(powers), same, logarithms=True):
         return _groups(exchange, powers, [_power(row, exchange.names) for row in powers])
-    sums = _combinations(_basis(exchange.directions))
     if _holds(exchange, null_space(sums), same, logarithms=False):
         return _groups(exchange, sums, [_sum(row, exchange.names) for row in sums])
     return None
@@ -126,23 +124,29 @@ def _basis(directions: Array) -> Array:
     return np.linalg.qr(np.where(np.abs(clean) < _NONE, 0.0, clean)).Q
 
 
-def _combinations(free: Array) -> Array:
-    """Invariant combinations: rows (n - m, n) orthogonal to directions (n, m), in reduced echelon
-    form (each has a 1 where all others have a 0)."""
-    rows, begin = null_space(free.T).T, 0
-    for column in range(rows.shape[1]):
-        if begin == len(rows):
-            break
-        pivot = begin + int(np.argmax(np.abs(rows[begin:, column])))
-        if abs(rows[pivot, column]) < _NONE:
-            continue
-        rows[[begin, pivot]] = rows[[pivot, begin]]
-        rows[begin] /= rows[begin, column]
-        parts = rows[:, column].copy()
-        parts[begin] = 0.0
-        rows -= np.outer(parts, rows[begin])
-        begin += 1
-    return np.where(np.abs(rows) < _NONE, 0.0, rows)
+def _combinations(directions: Array) -> Iterator[Array]:
+    """Invariant combinations of unknowns along all directions (n, m), then along one less, to the
+    first: rows (n - m, n) orthogonal to them, in reduced echelon form (each has a 1 where all
+    others have a 0)."""
+    basis = _basis(directions)
+    rows, ones = np.zeros((0, len(basis))), list[int]()
+    for row in null_space(basis.T).T:
+        rows, ones = _with_row(rows, ones, row)
+    yield np.where(np.abs(rows) < _NONE, 0.0, rows)
+    for row in basis.T[:0:-1]:
+        rows, ones = _with_row(rows, ones, row)
+        yield np.where(np.abs(rows) < _NONE, 0.0, rows)
+
+
+def _with_row(rows: Array, ones: list[int], row: Array) -> tuple[Array, list[int]]:
+    """Echelon form with one row more, a unit vector orthogonal to the others; ones : the columns,
+    increasing, in which the rows have their ones."""
+    row = row - row[ones] @ rows
+    one = int(np.argmax(np.abs(row) >= _NONE))
+    row = row / row[one]
+    place = bisect(ones, one)
+    rows = np.insert(rows - np.outer(rows[:, one], row), place, row, axis=0)
+    return rows, [*ones[:place], one, *ones[place:]]
 
 
 def _whole(rows: Array) -> Array | None:

@@ -14,7 +14,15 @@ from scipy.sparse import coo_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import QUALITY, UNKNOWN, Factorisation, Workspace, equilibrated, forms
+from kinesym.runtime.native import (
+    QUALITY,
+    UNKNOWN,
+    Factorisation,
+    Workspace,
+    equilibrated,
+    forms,
+    largest_in_rows,
+)
 from kinesym.runtime.status import Factors
 
 #: Rows, columns and values of a sparse matrix.
@@ -84,6 +92,7 @@ class Kkt:
         """Variables and constraints, (n + m,) booleans, that are fixed or left out."""
         return np.isinf(np.concatenate([self.stiffness, self.softness]))
 
+    @cached_property
     def lower(self) -> Entries:
         """Entries of the lower triangle, in IPOPT's order: those of H, the diagonal in S, those of
         A, the diagonal in D. Rows of fixed variables and left-out constraints have only 1 on the
@@ -108,7 +117,8 @@ class Kkt:
 
     def once(self) -> Entries:
         """Entries of `lower` with those of the diagonal of H added to that of S."""
-        rows, columns, values = self.lower()
+        rows, columns, values = self.lower
+        values = values.copy()
         count, n = len(self.hessian[2]), len(self.stiffness)
         on = np.flatnonzero(rows[:count] == columns[:count])
         values[count : count + n] += np.bincount(rows[on], values[on], n)
@@ -146,7 +156,7 @@ class Kkt:
     @cached_property
     def _found(self) -> _InTime | _General | RuntimeError:
         try:
-            made = (self.lower(), self._every_stage, self.order, self.workspace, self.quality)
+            made = (self.lower, self._every_stage, self.order, self.workspace, self.quality)
             factors = _factors(*made)
         except RuntimeError as error:
             return error
@@ -160,7 +170,7 @@ class Kkt:
         scaled = (self.like or self).scaled
         size, side = scaled.sizes, np.random.default_rng(0).standard_normal(self.order)
         side[self.gone] = 0.0
-        x = factors.solve((side / size)[:, None])[:, 0]
+        x = factors.roughly((side / size)[:, None])[:, 0]
         if np.linalg.norm(x / size) <= _GROWTH * np.linalg.norm(side):
             return False
         scale = scaled.scale
@@ -179,8 +189,8 @@ class Kkt:
         """Factors of D K D with `added` on its diagonal for variables, `more` times that for
         parameters, -added for constraints; scale : D. Raises `ValueError` if that is singular,
         too."""
-        (rows, columns, values), n = self.lower(), len(self.stiffness)
-        values *= scale[rows] * scale[columns]
+        (rows, columns, values), n = self.lower, len(self.stiffness)
+        values = values * (scale[rows] * scale[columns])
         begin = len(self.hessian[2])
         values[begin : begin + n] += (
             added if self.stages is None else np.where(self.stages < 0, more, 1.0) * added
@@ -264,6 +274,12 @@ class KktFactors:
     def _inverses(self) -> dict[bytes, Array]:
         return {}
 
+    def roughly(self, wanted: NDArray[np.intp]) -> Array:
+        """The diagonal of `inverse`, (k,), without refinement."""
+        found, free = np.zeros(len(wanted)), ~self.gone[wanted]
+        found[free] = np.diag(self.factors.inverse_roughly(wanted[free]))
+        return found
+
     def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         """Entries (k,) of variables in the inverse, zero for fixed ones: in linear time, if the
         matrix has stages, for pairs of the same or neighbouring nodes."""
@@ -302,9 +318,17 @@ class _InTime:
         if ended != Factors.OK:
             raise RuntimeError(ended)
 
+    def roughly(self, b: Array) -> Array:
+        """Solutions x for sides b (n, k), not refined."""
+        return self._factors.solve(b)
+
+    def inverse_roughly(self, wanted: NDArray[np.intp]) -> Array:
+        """Entries of the inverse for unknowns, (k, k), not refined."""
+        return self._factors.inverse(wanted)
+
     def solve(self, b: Array) -> Array:
         """Solutions x for sides b (n, k), refined once, all of them, if the first one needs it."""
-        x = self._factors.solve(b)
+        x = self.roughly(b)
         left = self._left(x[:, 0], b[:, 0])
         if np.abs(left).max() <= _REFINED * np.abs(b[:, 0]).max():
             return x
@@ -374,6 +398,8 @@ class _General:
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         return self.solve(_units(self._n, wanted))[wanted]
 
+    roughly, inverse_roughly = solve, inverse
+
     def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
         return _entries_by_solutions(self.solve, self._n, rows, columns)
 
@@ -399,6 +425,11 @@ def _entries_by_solutions(
         columns_here = solve(_units(n, wanted[begin : begin + batch]))
         found[here] = columns_here[rows[here], which[here] - begin]
     return found
+
+
+def _inverse(sizes: Array) -> Array:
+    """The inverse of sizes, 0 for those that are not known (0)."""
+    return np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0.0)
 
 
 def _units(n: int, wanted: NDArray[np.intp]) -> Array:
@@ -436,7 +467,7 @@ class Scaled:
     @cached_property
     def plain(self) -> Any:
         """Unscaled matrix K, both triangles, sparse."""
-        rows, columns, values = self.kkt.lower()
+        rows, columns, values = self.kkt.lower
         n, off = self.kkt.order, rows != columns
         entries = np.concatenate([values, values[off]])
         places = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
@@ -457,18 +488,18 @@ class Scaled:
         if kkt.sizes is None:
             return size
         (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
-        variables, slopes = kkt.sizes.copy(), np.zeros(kkt.order - n)
-        np.maximum.at(slopes, row, np.abs(a) * variables[column])
+        variables, m = kkt.sizes.copy(), kkt.order - n
+        slopes = largest_in_rows(row, column, a, variables, m)
         for _ in range(2):  # sizes that are not known make the derivatives of constraints 1, too
             if variables.all():
                 break
-            effect, known = np.zeros(n), slopes[row] > 0.0
-            np.maximum.at(effect, column[known], np.abs(a[known]) / slopes[row[known]])
+            effect = largest_in_rows(column, row, a, _inverse(slopes), n)
             new = (variables == 0.0) & (effect > 0.0)
             variables[new] = 1.0 / effect[new]
-            np.maximum.at(slopes, row, np.abs(a) * variables[column])
+            slopes = largest_in_rows(row, column, a, variables, m)
         variables[variables == 0.0] = 1.0
-        bend = float(np.max(np.abs(h) * variables[i] * variables[j], initial=0.0)) or 1.0
+        bends = variables * largest_in_rows(i, j, h, variables, n)
+        bend = float(bends.max(initial=0.0)) or 1.0
         size[:n] = variables / np.sqrt(bend)
         size[n:] = np.sqrt(bend) / np.where(slopes > 0.0, slopes, 1.0)
         return size

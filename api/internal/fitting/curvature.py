@@ -24,12 +24,13 @@ from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.statistics.active import active
+from kinesym.runtime.statistics.active import active, pressing
 from kinesym.runtime.statistics.block_arrow import Reduced, block_arrow, reduced, spreads_of_trials
 from kinesym.runtime.statistics.covariance import (
     Confidence,
     blur_of_gradient,
     clear_confidence,
+    is_unclear,
     kkt_at,
     limits_at,
     parameter_confidence,
@@ -47,7 +48,7 @@ def kkt_of(problem: Discretisation, solution: Solution, workspace: Workspace | N
     """KKT matrix of a problem at its solution, of a fit with the bounds that hold it and no
     others. workspace : factors that its solver has left."""
     kkt = interior(problem, solution, workspace)
-    if not kkt.fitted:
+    if not (kkt.fitted and pressing(kkt).any()):
         return kkt
     given = (solution.free_vector, multipliers_of(solution), problem.variable_bounds)
     return active(kkt, limits_at(problem.nlp, *given, problem.constraint_bounds))
@@ -222,6 +223,16 @@ class Curvature:
         about = (self._places, self._blur, block_arrow(self.problem.layout))
         return spreads_of_trials(self.kkt, *about)
 
+    @cached_property
+    def unclear(self) -> bool:
+        """Whether parameters need tests, see `is_unclear`."""
+        variance = self.estimation.variance(self.solution.noise)
+        return is_unclear(self.problem.nlp, self.kkt, self.z, variance)
+
+    def inverse(self) -> Array:
+        """Entries of the parameters in the inverse of the matrix, (r, r)."""
+        return self.spreads.inverse if self.unclear else solver(self.kkt).inverse(self._places)
+
     def reduced(self) -> Reduced | None:
         """Reduced Hessian of the parameters, see there."""
         about = (self._places, self._blur, block_arrow(self.problem.layout))
@@ -237,7 +248,8 @@ class Curvature:
         """Confidence of the parameters; raises `ValueError` if the curvature is not
         positive."""
         problem, variance = self.problem, self.estimation.variance(self.solution.noise)
-        found = clear_confidence(problem.nlp, self.kkt, self.z, variance) or self._plain()
+        about = (problem.nlp, self.kkt, self.z, variance)
+        found = (None if self.unclear else clear_confidence(*about)) or self._plain()
         covariance = variance * found.covariance
         if self.robust:
             r = len(problem.layout.parameters)

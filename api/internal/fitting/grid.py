@@ -131,7 +131,7 @@ def _identified(here: Curvature, variance: float) -> tuple[Kkt, dict[str, float]
     errors, NaN for those that nothing determines."""
     problem, layout, z = here.problem.symbolic, here.problem.layout, here.z
     names, mine = layout.parameters, layout.parameter_offset + np.arange(len(layout.parameters))
-    spread = np.diag(solver(here.kkt).inverse(mine)) * layout.parameter_slopes(z) ** 2
+    spread = np.diag(here.inverse()) * layout.parameter_slopes(z) ** 2
     known = _deviations(problem, names, spread, variance)
     sizes = zip(names, np.abs(layout.natural(z)[mine]), strict=True)
     if problem.aimless or all(known.get(name, 0.0) <= size for name, size in sizes):

@@ -17,12 +17,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kinesym.codegen.bytecode import encode
-from kinesym.codegen.c import emit, printed_from
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.own import only_compiled
 from kinesym.codegen.transcribe import output_slopes
+from kinesym.internal.problems.c_files import c_of
 from kinesym.runtime.library.build import CompilerError, build
-from kinesym.runtime.library.files import Files
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
 from kinesym.runtime.library.tiers import INTERPRETED, opened, tier
 from kinesym.runtime.native import Interpreted, Library
@@ -69,11 +68,6 @@ def _compiled(own: Sequence[str], source: Mapping[str, Any]) -> tuple[Library, f
 def _interpreted(program: Program, lanes: int | None) -> Interpreted:
     with waiting_line("preparing what is evaluated"):
         return Interpreted(program.name, encode(program), lanes)
-
-
-def c_of(program: Program) -> Files:
-    """C files of a program, for `build`; printed when they are first read."""
-    return Files(printed_from(program), lambda: emit(program).files)
 
 
 def make_nlp(

@@ -16,8 +16,8 @@ from kinesym import cli
 from kinesym.cli import main
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
-from kinesym.internal.problems import pipeline
-from kinesym.internal.problems.pipeline import c_of
+from kinesym.internal.problems import c_files
+from kinesym.internal.problems.c_files import c_of
 from kinesym.runtime.library import build as building
 from kinesym.runtime.library.build import CompilerError, build, find, find_compiler
 from kinesym.runtime.library.cache import tidy
@@ -70,7 +70,7 @@ def test_c_is_printed_for_a_compiler_only(cache, monkeypatch):
     program = model_functions(ks.models.cip())
     made, seconds = build(c_of(program))
     assert seconds > 0.0
-    monkeypatch.setattr(pipeline, "emit", None)
+    monkeypatch.setattr(c_files, "emit", None)
     again, seconds = build(c_of(model_functions(ks.models.cip())))
     assert (again.path, seconds) == (made.path, 0.0)
     assert find(c_of(program)).path == made.path

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array
 
-from kinesym.runtime.native import Factorisation, Workspace
+from kinesym.runtime.native import Factorisation, Workspace, forms, largest_in_rows
 from kinesym.runtime.statistics import kkt as module
 from kinesym.runtime.statistics.block_arrow import reduced
 from kinesym.runtime.statistics.kkt import Kkt
@@ -82,7 +82,7 @@ def test_forms_residuals_and_rows_of_size_one():
     np.testing.assert_allclose(sizes, (abs(x) * (abs(K) @ abs(x))).sum(axis=0), rtol=1e-12)
     scale = kkt.scaled.scale
     np.testing.assert_allclose(np.abs(scale[:, None] * K * scale).max(axis=1), 1.0, rtol=0.05)
-    (rows, columns, entries), b = kkt.lower(), np.ones_like(x)
+    (rows, columns, entries), b = kkt.lower, np.ones_like(x)
     factors = Factorisation(kkt.order, rows, columns, kkt._every_stage)
     np.testing.assert_allclose(factors.residuals(entries, x, b), b - K @ x, atol=1e-10)
 
@@ -124,3 +124,25 @@ def test_parameters_are_fixed_until_all_others_are_told():
     stiffness[mine[2]] = np.inf
     np.testing.assert_array_equal(made.signs(fixed), 1)
     np.testing.assert_array_equal(spreads(replace(kkt, stiffness=stiffness), mine, blur).signs, 1)
+
+
+def test_largest_in_rows():
+    rng = np.random.default_rng(3)
+    rows, columns = rng.integers(0, 7, 30), rng.integers(0, 5, 30)
+    values, sizes = rng.standard_normal(30), rng.uniform(0.1, 2.0, 5)
+    whole = np.zeros(8)
+    np.maximum.at(whole, rows, np.abs(values) * sizes[columns])
+    assert np.array_equal(largest_in_rows(rows, columns, values, sizes, 8), whole)
+    with pytest.raises(ValueError, match="outside a matrix"):
+        largest_in_rows(rows, columns, values, sizes[:2], 8)
+
+
+def test_forms_of_one_vector_and_of_several():
+    rng = np.random.default_rng(4)
+    lower = np.tril(rng.standard_normal((9, 9)))
+    rows, columns = np.nonzero(lower)
+    whole, x = lower + np.tril(lower, -1).T, rng.standard_normal((9, 3))
+    for some in (x, x[:, :1]):
+        made, sizes = forms(rows, columns, lower[rows, columns], some)
+        assert np.allclose(made, np.einsum("ik,ij,jk->k", some, whole, some))
+        assert np.allclose(sizes, np.einsum("ik,ij,jk->k", *map(np.abs, (some, whole, some))))

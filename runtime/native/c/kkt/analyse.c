@@ -425,13 +425,16 @@ static uint64_t mixed(uint64_t h, uint64_t x, uint64_t factor) {
 
 void kkt_pattern_key(int n, ptrdiff_t n_entries, const int *row, const int *column,
                      const int *stage, uint64_t key[2]) {
-    key[0] = (uint64_t)n;
-    key[1] = (uint64_t)n_entries;
+    uint64_t lane[8] = {(uint64_t)n, (uint64_t)n_entries, stage != NULL}; /* a product takes long */
     for (ptrdiff_t e = 0; e < n_entries; e++) {
         const uint64_t entry = (uint64_t)(uint32_t)row[e] << 32 | (uint32_t)column[e];
-        key[0] = mixed(key[0], entry, 0x9e3779b97f4a7c15u);
-        key[1] = mixed(key[1], entry, 0xd6e8feb86659fd93u);
+        lane[e & 7] = mixed(lane[e & 7], entry, 0x9e3779b97f4a7c15u);
     }
     for (int v = 0; stage != NULL && v < n; v++)
-        key[v & 1] = mixed(key[v & 1], (uint64_t)(uint32_t)stage[v], 0x9e3779b97f4a7c15u);
+        lane[v & 7] = mixed(lane[v & 7], (uint64_t)(uint32_t)stage[v], 0x9e3779b97f4a7c15u);
+    key[0] = key[1] = 0;
+    for (int k = 0; k < 8; k++) {
+        key[0] = mixed(key[0], lane[k], 0x9e3779b97f4a7c15u);
+        key[1] = mixed(key[1], lane[k], 0xd6e8feb86659fd93u);
+    }
 }
