@@ -235,9 +235,10 @@ class Collocation(Displayed):
         per owner a number for all of them, or a mapping from owners to numbers. What is not given
         comes from the measurements, of states or of outputs that show one state each; of fits whose
         starts and parameters are known or guessed, from a simulation; from the model's values,
-        straight lines between values that conditions fix at the ends or at some times, or is zero.
-        All is moved into the bounds: results and what is made up silently, what is given with a
-        warning. Raises `ValueError` naming what is given and has a wrong size or is not finite.
+        straight lines between values that conditions fix at the ends or at some times, or is zero;
+        a duration is the geometric mean of its bounds. All is moved into the bounds: results and
+        what is made up silently, what is given with a warning. Raises `ValueError` naming what is
+        given and has a wrong size or is not finite.
         """
         return FirstGuess(self._problem).pack(guess)
 

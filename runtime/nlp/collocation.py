@@ -270,9 +270,10 @@ def within(
 
 
 def _durations(trials: Sequence[Experiment], given: Mapping[str, Any]) -> Array:
-    """Durations of all trials: given, else in the middle of their bounds."""
-    middle = [float(np.mean(t.duration)) for t in trials if t.duration]
-    values = real_array(given.get("duration", middle), "the guess of duration")
+    """Durations of all trials: given, else the geometric means of their bounds, which often are
+    powers of ten around it."""
+    means = [float(np.sqrt(np.prod(t.duration))) for t in trials if t.duration]
+    values = real_array(given.get("duration", means), "the guess of duration")
     if values.shape not in ((), (1,), (len(trials),)) or not np.isfinite(values).all():
         raise ValueError(
             f"the guess of duration must be one finite number or {len(trials)}, got {values}"

@@ -345,6 +345,8 @@ def test_phases_of_unknown_duration_as_guess():
 
     solution = posed("radau-5", (8, 11)).solve({"duration": 1.0})
     other = posed("gauss-4", (15, 9))
+    unknown = other.unpack(other.pack())["duration"]
+    np.testing.assert_allclose(unknown, np.sqrt(0.3 * 4.0))  # geometric means of the bounds
     assert misses(other, solution) < 1e-3 < 1e-2 < misses(other, solution.trials)
     found = other.unpack(other.pack(solution))["duration"]
     np.testing.assert_allclose(found, [run.time[-1] for run in solution.trials])

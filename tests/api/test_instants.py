@@ -111,4 +111,4 @@ def test_lines_between_conditions_are_the_guess():
     free = ks.Experiment(nodes=11, duration=(2.0, 4.0))
     given = posed([], free, boundary=[ks.at_start(x), ks.at_end(x) - 6.0]).pack()
     given = posed([], free, boundary=[ks.at_start(x), ks.at_end(x) - 6.0]).unpack(given)
-    np.testing.assert_allclose(given["v"], 2.0)  # in the middle of the durations, 3 s
+    np.testing.assert_allclose(given["v"], 6.0 / np.sqrt(8.0))  # geometric mean of the durations
