@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import sympy as sp
@@ -49,19 +48,18 @@ def event_entry(event: Event, write: Writer) -> dict[str, Any]:
 def event_in(row: Entries, scope: Scope) -> Event:
     """The event of an entry."""
     guard, when = _expression(row, "guard", scope), _expression(row, "when", scope, "1")
-    maps: dict[str, Mapping[Any, Any]] = {}
+    given: dict[str, Any] = {key: row.flag(key) for key in ("level", "stop", "failure")}
     for key in ("resets", "sets"):
-        given = row.mapping(key, str, "text")
-        maps[key] = {
+        texts = row.mapping(key, str, "text")
+        given[key] = {
             scope.symbols.get(name, name): expression(text, f"{row.at(key)}.{name}", scope)
-            for name, text in given.items()
+            for name, text in texts.items()
         }
     direction = row.take("direction", int, "-1, 0 or 1", -1)
-    flags = {key: row.flag(key) for key in ("level", "stop", "failure")}
     name, scale = row.text("name"), row.number("scale", 1.0)
     row.done()
     with naming(row.place):
-        return Event(name, guard, direction, scale, when=when, **maps, **flags)
+        return Event(name, guard, direction, scale, when=when, **given)
 
 
 def contact_entry(contact: Contact, write: Writer) -> dict[str, Any]:

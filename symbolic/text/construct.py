@@ -120,7 +120,7 @@ def joined(word: str, conditions: Sequence[Value]) -> Value:
 
 
 def _made(parts: Sequence[Value], make: Callable[..., Any], *given: Any) -> Value:
-    """What SymPy makes; a number that is finite if the parts are numbers."""
+    """Expression that SymPy makes, a finite number if the parts are numbers."""
     found = make(*given)
     constant = isinstance(found, sp.Number) or all(part.constant for part in parts)
     if constant and not _finite(found):

@@ -35,7 +35,7 @@ class Entries:
         self._known: list[str] = []
 
     def at(self, key: str) -> str:
-        """Where an entry is."""
+        """Place of an entry, for messages."""
         return f"{self.place}.{key}" if self.place else key
 
     def take(self, key: str, kind: type | tuple[type, ...], what: str, default: Any = None) -> Any:

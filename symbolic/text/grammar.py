@@ -59,7 +59,7 @@ _INSTEAD = {"^": "**", "=": "==", "&": "and", "|": "or", "!": "not", "~": "not"}
 
 
 class Text(ValueError):
-    """What is wrong with a text, and in which column."""
+    """Error in a text, with its column."""
 
     def __init__(self, column: int, message: str) -> None:
         super().__init__(f"column {column + 1}: {message}")
@@ -67,7 +67,7 @@ class Text(ValueError):
 
 @dataclass(frozen=True)
 class Scope:
-    """What names mean.
+    """Meaning of names.
 
     symbols : by name. rates : derivatives of states, by the name of the state. functions : further
     ones, each of the orders of a derivative and of arguments. later : names that are declared
@@ -230,7 +230,7 @@ class _Parser:
         return False
 
     def _symbol(self, name: str, column: int) -> sp.Basic:
-        """What a name means, with a "'" after it the derivative."""
+        """Meaning of a name, with a "'" after it the derivative."""
         symbols, rates = self._scope.symbols, self._scope.rates
         if name not in symbols:
             if name in self._scope.later:
@@ -353,7 +353,7 @@ class _Parser:
         return self._push(self._guarded(column, lambda: construct.compared(sign, first, last)))
 
     def _guarded(self, column: int, make: Callable[[], Value]) -> Value:
-        """What `make` makes; its errors with the column."""
+        """Value that `make` makes; its errors with the column."""
         try:
             return make()
         except Text:

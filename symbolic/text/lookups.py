@@ -177,7 +177,8 @@ def own_function(row: Entries, others: dict[str, Function]) -> tuple[str, Functi
     """A function of a user, and its name, from an entry; others : those before it."""
     name = row.text("name")
     symbols = {argument: sp.Symbol(argument) for argument, _ in row.texts("arguments")}
-    itself = {name: lambda orders, x: sp.Function(name)(*x)}
+    undefined: Any = sp.Function(name)
+    itself: dict[str, Function] = {name: lambda orders, x: undefined(*x)}
     value = expression(row.text("value"), row.at("value"), Scope(symbols, {}, others))
     scope = Scope(symbols, {}, {**others, **itself})
     slopes = [expression(text, place, scope) for text, place in row.texts("derivatives")]

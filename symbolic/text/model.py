@@ -112,7 +112,7 @@ def _of_delay(delay: Delay, write: Writer) -> str:
 
 
 def _assumed(symbol: Any) -> dict[str, bool]:
-    """What was said of a symbol when it was made, one word if that means the rest."""
+    """Assumptions that a symbol was made with, one word if that means the rest."""
     if isinstance(symbol, AppliedUndef):
         return {k: bool(v) for k, v in sorted(symbol.func._kwargs.items())}
     every = symbol.assumptions0
@@ -217,7 +217,7 @@ def _program_in(entries: Entries, scope: Scope) -> tuple[list[tuple[Any, Any]], 
     names = [row.text("name") for row in rows]
     symbols, later, found = dict(scope.symbols), set(names), []
     for row, name in zip(rows, names, strict=True):
-        inner = Scope(symbols, scope.rates, scope.functions, later)
+        inner = Scope(symbols, scope.rates, scope.functions, frozenset(later))
         value = expression(row.text("value"), row.at("value"), inner)
         later.discard(name)
         assumed = row.take("assumptions", dict, "an object of true or false", {})

@@ -18,8 +18,25 @@ from kinesym.symbolic.text.scalars import CONSTANTS, NAMES
 
 #: Longest text of an expression; more has shared parts that are no intermediates.
 _LONGEST = 4_000_000
-#: Precedences as in the grammar: what needs no brackets, and what is below.
-_ATOM, _POWER, _SIGNED, _PRODUCT, _SUM, _COMPARED, _NOT, _AND, _OR = 9, 8, 7, 6, 5, 4, 3, 2, 1
+#: Precedence of what needs no brackets; the others as in the grammar.
+_ATOM = 9
+#: Precedence of a power.
+_POWER = 8
+#: Precedence of what has a sign before it.
+_SIGNED = 7
+#: Precedence of a product.
+_PRODUCT = 6
+#: Precedence of a sum.
+_SUM = 5
+#: Precedence of a comparison.
+_COMPARED = 4
+#: Precedence of a negation.
+_NOT = 3
+#: Precedence of conditions that hold together.
+_AND = 2
+#: Precedence of conditions one of which holds.
+_OR = 1
+#: Signs of comparisons.
 _SIGNS = {sp.Lt: "<", sp.Le: "<=", sp.Gt: ">", sp.Ge: ">=", sp.Eq: "==", sp.Ne: "!="}
 _WORDS: dict[sp.Basic, str] = {e: name for name, e in CONSTANTS.items()}
 
@@ -90,7 +107,7 @@ class Writer:
         return self._other(e)
 
     def _other(self, e: sp.Basic) -> _Written:
-        """What is called, compared or joined."""
+        """Text of what is called, compared or joined."""
         if isinstance(e, tabulated):
             orders = f"[{','.join(map(str, e.orders))}]" if any(e.orders) else ""
             return self._call(f"{self._lookups[e.record]}{orders}", e.variables)
@@ -177,7 +194,7 @@ def _parts(e: sp.Basic) -> tuple[sp.Basic, ...]:
 
 
 def _formula(e: sp.Basic) -> sp.Basic:
-    """What a function means that the text form does not have, as curves of muscles of SymPy."""
+    """Meaning of a function that the text form does not have, as curves of muscles of SymPy."""
     found = e.doit(deep=False) if isinstance(e, sp.Function | BooleanFunction) else e
     if found == e and isinstance(e, BooleanFunction):
         found = e.to_nnf(simplify=False)
