@@ -89,6 +89,7 @@ FORCED_TIER = os.environ.get("KINESYM_TIER", "")
 INTERPRETED = (
     "api/test_bad_statistics.py",
     "api/test_bands.py",
+    "api/test_bundles.py",
     "api/test_combinations.py",
     "api/test_comparison.py",
     "api/test_confidence.py",

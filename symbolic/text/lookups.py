@@ -177,8 +177,7 @@ def own_function(row: Entries, others: dict[str, Function]) -> tuple[str, Functi
     """A function of a user, and its name, from an entry; others : those before it."""
     name = row.text("name")
     symbols = {argument: sp.Symbol(argument) for argument, _ in row.texts("arguments")}
-    undefined: Any = sp.Function(name)
-    itself: dict[str, Function] = {name: lambda orders, x: undefined(*x)}
+    itself: dict[str, Function] = {name: lambda orders, x: sp.Function(name)(*x)}
     value = expression(row.text("value"), row.at("value"), Scope(symbols, {}, others))
     scope = Scope(symbols, {}, {**others, **itself})
     slopes = [expression(text, place, scope) for text, place in row.texts("derivatives")]
@@ -197,10 +196,15 @@ def expression(text: str, place: str, scope: Scope) -> sp.Basic:
 def functions_in(entries: Entries) -> dict[str, Function]:
     """Tables and functions of users of a document, by name."""
     found: dict[str, Function] = {}
-    for key, read in (("tables", table_function), ("functions", own_function)):
-        for row in entries.rows(key):
-            name, made = read(row) if key == "tables" else own_function(row, found)
-            if name in found or name in SCALARS:
-                raise ValueError(f"{row.place}: the name {name} is that of another function")
-            found[name] = made
+    for row in entries.rows("tables"):
+        _put(found, row.place, *table_function(row))
+    for row in entries.rows("functions"):
+        _put(found, row.place, *own_function(row, found))
     return found
+
+
+def _put(found: dict[str, Function], place: str, name: str, made: Function) -> None:
+    """Add a function; raises `ValueError` for a name that is taken."""
+    if name in found or name in SCALARS:
+        raise ValueError(f"{place}: the name {name} is that of another function")
+    found[name] = made
