@@ -121,23 +121,29 @@ class Bundle:
         data = Path(path).read_bytes()
         with naming(path), TemporaryDirectory() as folder:
             members, about = _checked(data)
-            model, solved = Path(folder, "model.json"), Path(folder, "solution.nc")
-            model.write_bytes(members["model.json"])
-            solved.write_bytes(members["solution.nc"])
-            with document.reading(model, "model") as entries:
-                arguments, scope = arguments_in(entries)
-            system = Model(**arguments)
-            arrays = _unpacked(members["data.npz"])
-            question = question_of(members["problem.json"], arrays, system, scope)
-            names = ("system", "trials", "unknown", "known", "scheme", "objective", "bounds")
-            given = {name: getattr(question, name) for name in (*names, "unknown_inputs")}
-            return cls(
-                Collocation(**given),
-                Solution.load(solved),
-                {k[5:]: v.decode() for k, v in members.items() if k.startswith("code/")},
-                _unpacked(members["start.npz"])["z"],
-                about["versions"],
-            )
+            try:
+                return cls._of(members, about, Path(folder))
+            except (KeyError, IndexError, TypeError, AttributeError) as error:
+                raise ValueError(f"its members do not fit together: {error}") from error
+
+    @classmethod
+    def _of(cls, members: Mapping[str, bytes], about: Mapping[str, Any], folder: Path) -> Bundle:
+        """The bundle of members; folder : for those that are read as files."""
+        model, solved = folder / "model.json", folder / "solution.nc"
+        model.write_bytes(members["model.json"])
+        solved.write_bytes(members["solution.nc"])
+        with document.reading(model, "model") as entries:
+            arguments, scope = arguments_in(entries)
+        arrays = _unpacked(members["data.npz"])
+        question = question_of(members["problem.json"], arrays, Model(**arguments), scope)
+        names = ("system", "trials", "unknown", "known", "scheme", "objective", "bounds")
+        return cls(
+            Collocation(**{name: getattr(question, name) for name in (*names, "unknown_inputs")}),
+            Solution.load(solved),
+            {k[5:]: v.decode() for k, v in members.items() if k.startswith("code/")},
+            _unpacked(members["start.npz"])["z"],
+            about["versions"],
+        )
 
     def verify(self) -> Verdict:
         """Check the solution without solving: functions, optimality, what is said of it.

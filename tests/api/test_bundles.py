@@ -89,6 +89,26 @@ def test_every_changed_byte_is_found(fit, tmp_path, capsys):
     assert {"model.json", "problem.json", "data.npz", "solution.nc", "manifest.json"} < names
 
 
+def test_members_that_do_not_fit_are_told(fit, tmp_path):
+    """A file that somebody else wrote, with hashes of its own."""
+    with zipfile.ZipFile(fit[0]) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    about, path = json.loads(members.pop("manifest.json")), tmp_path / "made.kin"
+    for name, content in (
+        ("problem.json", b"{}"),
+        ("problem.json", members["problem.json"].replace(b'"x"', b'"y"')),
+        ("model.json", members["model.json"].replace(b"k*x", b"k*xx")),
+        ("data.npz", b"PK"),
+        ("solution.nc", b""),
+    ):
+        changed = members | {name: content}
+        hashes = {each: bundles.sha256(data).hexdigest() for each, data in changed.items()}
+        changed["manifest.json"] = json.dumps(about | {"members": hashes}).encode()
+        path.write_bytes(bundles._sealed(changed))
+        with pytest.raises(ValueError, match=r"made\.kin: "):
+            ks.Bundle.read(path)
+
+
 def test_a_claim_that_is_wrong_is_found(fit, tmp_path):
     """The file is whole, but the solution is none, or more is said of it than is true."""
     _, problem, solution = fit

@@ -66,9 +66,12 @@ def question_of(text: bytes, arrays: Mapping[str, Array], model: Model, scope: S
     objective = entries.inner("objective")
     made = None
     if objective is not None:
-        terms = (expression(objective.text(key), key, scope) for key in ("integrand", "terminal"))
-        made = Objective(*terms, objective.number("least_squares"))
-    bounds = {
+        integrand, terminal = (
+            expression(objective.text(key), objective.at(key), scope)
+            for key in ("integrand", "terminal")
+        )
+        made = Objective(integrand, terminal, objective.number("least_squares"))
+    bounds: dict[str, Any] = {
         key: {name: pair and tuple(pair) for name, pair in entries.take(key, dict, "{}").items()}
         for key in ("unknown", "unknown_inputs", "bounds")
     }
@@ -156,6 +159,7 @@ def _experiment(row: Mapping[str, Any], place: str, arrays: Mapping[str, Array])
         times, values = array("timed", name, "times"), array("timed", name, "values")
         measured[name] = TimedSamples(times, values, float(delay))
     std = {**row["unknown_std"], **{name: array("std", name) for name in row["std"]}}
-    more = {} if row["duration"] is None else {"duration": tuple(row["duration"])}
-    about = {"parameters": row["parameters"], "labels": row["labels"]}
-    return Experiment(np.array(array("time")), inputs, measured, std, **about, **more)
+    more: dict[str, Any] = {"parameters": row["parameters"], "labels": row["labels"]}
+    if row["duration"] is not None:
+        more["duration"] = tuple(row["duration"])
+    return Experiment(np.array(array("time")), inputs, measured, std, **more)
