@@ -21,6 +21,10 @@ _LARGEST_EXPONENT = 10**6
 _DIGITS = 2200
 #: The gamma function of larger numbers is beyond double precision.
 _LARGEST_GAMMA = 171
+#: Functions whose first argument is an order.
+_OF_ORDER = ("polygamma", "besselj", "bessely")
+#: Largest order, beyond what the code generator takes.
+_LARGEST_ORDER = 100
 
 
 class Value(NamedTuple):
@@ -104,6 +108,10 @@ def called(name: str, arguments: Sequence[Value]) -> Value:
             sp.Float(e) if isinstance(e, sp.Integer) and abs(e) > _LARGEST_GAMMA else e
             for e in given
         ]
+    if name in _OF_ORDER and isinstance(given[0], sp.Number) and abs(given[0]) > _LARGEST_ORDER:
+        raise ValueError(
+            f"{name} of order {shown(given[0])}; orders up to {_LARGEST_ORDER} are taken"
+        )
     return _made(arguments, SCALARS[name].make, *given)
 
 

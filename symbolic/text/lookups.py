@@ -137,6 +137,8 @@ def _by_coefficients(name: str, axes: Any, given: Any, outside: str) -> Record:
     """A table by the coefficients of its polynomials."""
     check_choice(outside, OUTSIDE, "outside")
     points = [finite_numbers(axis, "the points") for axis in axes]
+    if any(axis.ndim != 1 for axis in points):
+        raise ValueError(f"points are a list of numbers, or two of them, got {shown(axes)}")
     try:
         cells = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -208,6 +208,7 @@ TABLE = {"name": "law", "points": [0, 1, 2, 4], "values": [0, 1, 4, 16]}
         ({"tables": [{**TABLE, "kind": "cubc"}]}, "the kind is one of cubic"),
         ({"tables": [{**TABLE, "name": "sin"}]}, "the name sin is that of another function"),
         ({"tables": [{**TABLE, "coefficients": [[1.0]]}]}, "coefficients are of 5 cells"),
+        ({"tables": [{**TABLE, "points": [[], 1], "coefficients": [[1.0]]}]}, "points are a list"),
         ({"outputs": [{"name": "y", "value": "x"}] * 2}, "outputs[1]: the name y is declared more"),
         ({"labels": {"one": "a"}}, "labels.one: expected the number of an equation"),
         ({"delays": ["delayed(x', 1)"]}, "has the delayed rate"),

@@ -87,6 +87,7 @@ def test_text_means(text, meant):
         ("(10**300*x)**999999", "beyond double precision"),
         ("(1/3)**100000", "beyond double precision"),
         ("gamma(10**9)", "is no real number"),
+        ("besselj(1e9, 1e9)", "besselj of order 1000000000.00000"),
         ("1e999", "beyond double precision"),
         ("1e-999", "beyond double precision"),
         ("7" * 5000, "a number of 5000 digits"),
