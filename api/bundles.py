@@ -19,6 +19,7 @@ import numpy as np
 
 from kinesym.base.checks import check_kind, check_path, naming
 from kinesym.base.files import replacing
+from kinesym.base.notebook import Displayed
 from kinesym.codegen.c import emit
 from kinesym.collocation import Collocation
 from kinesym.internal.fitting.bundled import problem_members, question_of
@@ -89,7 +90,7 @@ def bundle(problem: Collocation, solution: Solution, path: str | Path, guess: An
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Displayed):
     """Result of `Bundle.verify`: three sentences, and whether the file is what it claims."""
 
     sentences: tuple[str, str, str]
@@ -99,8 +100,8 @@ class Verdict:
         return "\n".join(self.sentences)
 
 
-@dataclass(frozen=True, eq=False)
-class Bundle:
+@dataclass(frozen=True, eq=False, repr=False)
+class Bundle(Displayed):
     """A bundle that was read: the problem, made again from its members, and its solution.
 
     code : the generated C by name, as it was. start : the free vector that was solved from.
@@ -112,6 +113,10 @@ class Bundle:
     code: Mapping[str, str]
     start: Array
     versions: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        made = self.versions.get("kinesym", "?")
+        return f"<bundle of {repr(self.problem)[1:-1]}; made by kinesym {made}>"
 
     @classmethod
     def read(cls, path: str | Path) -> Bundle:
