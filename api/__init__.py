@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kinesym import multibody as multibody
     from kinesym import osim as osim
     from kinesym import urdf as urdf
+    from kinesym.bundles import Bundle as Bundle
+    from kinesym.bundles import bundle as bundle
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.cross_validation import cross_validate as cross_validate

@@ -1,4 +1,4 @@
-"""The command line: kinesym list | run | export | study | bench | doctor | cache."""
+"""Command line: kinesym list | run | export | study | verify | rerun | bench | doctor | cache."""
 
 from __future__ import annotations
 
@@ -76,6 +76,13 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(action=_run, parser=run)
     _add_export(commands)
     _add_study(commands)
+    for name, action, told in (
+        ("verify", _verify, "check a bundle, which kinesym.bundle wrote, without solving"),
+        ("rerun", _rerun, "solve the problem of a bundle again"),
+    ):
+        part = commands.add_parser(name, help=told)
+        part.add_argument("file", type=Path, help="such as fit.kin")
+        part.set_defaults(action=action)
     bench = commands.add_parser("bench", help="measure speed, against other packages")
     bench.add_argument(
         "name",
@@ -273,6 +280,30 @@ def _run(options: argparse.Namespace) -> int:
     except (ValueError, KeyError, OSError, ImportError) as error:  # what was given, in a sentence
         return _refused(str(error.args[0]) if isinstance(error, KeyError) else str(error))
     return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from kinesym.bundles import Bundle
+
+    try:
+        verdict = Bundle.read(options.file).verify()
+    except (ValueError, OSError) as error:
+        return _refused(str(error))
+    print(verdict)
+    return 0 if verdict.holds else 1
+
+
+def _rerun(options: argparse.Namespace) -> int:
+    from kinesym.bundles import Bundle
+
+    try:
+        given = Bundle.read(options.file)
+    except (ValueError, OSError) as error:
+        return _refused(str(error))
+    found = given.rerun()
+    print(found)
+    print(f"objective as recorded: {given.solution.objective:.10g}, now: {found.objective:.10g}")
+    return 0 if found.success else 1
 
 
 def _bench(options: argparse.Namespace) -> int:

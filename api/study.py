@@ -22,12 +22,12 @@ from filelock import FileLock, Timeout
 
 from kinesym.base import checks
 from kinesym.base.extras import required
+from kinesym.base.files import replacing
 from kinesym.base.notebook import Displayed
 from kinesym.collocation import Collocation
 from kinesym.internal.problems.content import counts_as, digest, title_of
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.progress import task_bar
-from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal

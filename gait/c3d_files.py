@@ -13,6 +13,7 @@ import numpy as np
 from kinesym.base import checks
 from kinesym.base.checks import check_choice, check_kind, naming, shown
 from kinesym.base.extras import required
+from kinesym.base.files import replacing
 from kinesym.gait.axes import (
     DIRECTIONS,
     NOTHING,
@@ -33,7 +34,6 @@ from kinesym.gait.markers import Markers
 from kinesym.gait.tables import distinct
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction
 from kinesym.runtime.arrays import AXES, Array, check_span
-from kinesym.runtime.results.files import replacing
 
 
 def read_c3d(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.base.checks import naming
+from kinesym.base.files import replacing
 from kinesym.gait.events import Contact, contacts_from_markers, contacts_from_wrench, in_order
 from kinesym.gait.gaps import runs
 from kinesym.gait.pressure import PressureTransfer
@@ -18,7 +19,6 @@ from kinesym.gait.sharing import FLIGHT
 from kinesym.gait.tables import File, csv_cells, numbers_of
 from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.files import replacing
 from kinesym.runtime.signals.low_pass import low_pass
 
 #: Time by which contacts from heels and toes are extended at either end [s].

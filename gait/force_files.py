@@ -15,6 +15,7 @@ import numpy as np
 
 from kinesym.base import checks
 from kinesym.base.checks import Named, check_kind, naming, suggest
+from kinesym.base.files import replacing
 from kinesym.gait.axes import (
     NO_AXES,
     PLANE,
@@ -49,7 +50,6 @@ from kinesym.gait.tables import (
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
 from kinesym.gait.writers import write_storage
 from kinesym.runtime.arrays import AXES, Array
-from kinesym.runtime.results.files import replacing
 
 #: Under a person the centre of pressure wanders further than this [m].
 RESTING = 2e-3

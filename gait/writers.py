@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from kinesym.base.checks import check_choice
+from kinesym.base.files import replacing
 from kinesym.gait.axes import UNITS, rotation, said_axes
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.files import replacing
 
 
 def write_trc(

@@ -6,13 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.base.checks import check_choice, check_text, count, listed, mapping, positive, shown
+from kinesym.base.checks import (
+    check_choice,
+    check_text,
+    count,
+    listed,
+    mapping,
+    naming,
+    positive,
+    shown,
+)
 from kinesym.base.notebook import html_table, with_unit
 from kinesym.symbolic.declared import Explicit, check_atoms, check_signal
 from kinesym.symbolic.delayed import DelayedValue
@@ -28,6 +38,8 @@ from kinesym.symbolic.names import by_name, check_known, name_of, names_of, sugg
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
 from kinesym.symbolic.sources import Sourced
 from kinesym.symbolic.table import NumericFunction, Tables, tables_of, tabulated
+from kinesym.symbolic.text import document
+from kinesym.symbolic.text.model import arguments_in, entries_of, writer_of
 
 #: Fields that an explicit form depends on: a change of one makes it stale.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -127,6 +139,26 @@ class Model(Sourced):
         from kinesym.symbolic.units import differences  # on request only
 
         return list(differences(self))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Model:
+        """The model of a file that `write` wrote, or that was written by hand.
+
+        Its expressions are parsed, never evaluated. Raises `FileNotFoundError`, and `ValueError`
+        that names the file, the entry and the column of what is wrong.
+        """
+        with document.reading(path, "model") as entries:
+            return cls(**arguments_in(entries)[0])
+
+    def write(self, path: str | Path) -> None:
+        """Write a JSON file with everything that the model has, its expressions as text.
+
+        Raises `ValueError` for what the text form does not have: functions of your own in C without
+        an expression, expressions whose parts occur so often that they should be intermediates.
+        """
+        with naming(f"model {self.name}"):
+            data = entries_of(self, *writer_of(self))
+        document.write(path, "model", data)
 
     @cached_property
     def tables(self) -> Tables:

@@ -90,6 +90,7 @@ INTERPRETED = (
     "api/test_bad_statistics.py",
     "api/test_bands.py",
     "api/test_casadi.py",
+    "api/test_bundles.py",
     "api/test_combinations.py",
     "api/test_comparison.py",
     "api/test_confidence.py",

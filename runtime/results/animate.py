@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.base.files import replacing
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import node_bar
-from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import plain
 
 #: Axes forwards, to the left and upwards with their signs, by the axis that points up.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import secrets
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from kinesym.base.files import replacing
 from kinesym.runtime.arrays import Array
 
 if TYPE_CHECKING:
@@ -33,54 +32,6 @@ SEALED = len(SEAL) + 9
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _BLOCK = 1 << 20
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Temporary file that replaces `path` once it is whole: an older file stays unchanged until
-    then, also after an error.
-
-    Raises `ValueError` for an invalid file name, `FileNotFoundError` for a missing folder,
-    `PermissionError` for a file or folder that must not be changed.
-    """
-    target = _target(path)
-    if target.exists() and not target.is_file():  # a device or a pipe has no place to take
-        yield target
-        return
-    if not os.access(target.parent, os.W_OK):
-        raise PermissionError(f"the folder {target.parent} cannot be written to; choose another")
-    mode = target.stat().st_mode if target.exists() else None
-    # the ending stays, by which libraries choose the format
-    beside = target.with_name(f".kinesym-{secrets.token_hex(6)}{Path(path).suffix}")
-    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    try:
-        yield beside
-        with beside.open("rb+") as file:
-            os.fsync(file.fileno())
-        if mode is not None:
-            beside.chmod(mode)
-        os.replace(beside, target)
-    except BaseException:  # Ctrl-C too
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def _target(path: object) -> Path:
-    """Path to write to, links resolved; raises as `replacing`."""
-    if not isinstance(path, (str, os.PathLike)) or not str(path):
-        raise ValueError(
-            f"a result is saved under the name of a file, such as 'run.nc', got {path!r}"
-        )
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise ValueError(f"{path} is a folder; add the name of a file")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {target.parent} to save {target.name} in; make it first"
-        )
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(f"{path} is write-protected; choose another name")
-    return target
 
 
 def write_columns(path: str | Path, columns: Mapping[str, Array]) -> None:

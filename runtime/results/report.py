@@ -22,12 +22,12 @@ from urllib.parse import quote
 import numpy as np
 
 from kinesym.base.checks import check_path
+from kinesym.base.files import replacing
 from kinesym.base.notebook import with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.estimates import Estimates, Uncertainty
-from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import close, plain, subplots
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.summary import listed

@@ -9,21 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.base.checks import check_choice, check_kind, count, listed_of, mapping, positive
+from kinesym.base.checks import (
+    check_choice,
+    check_kind,
+    count,
+    listed_of,
+    mapping,
+    naming,
+    positive,
+)
 from kinesym.base.notebook import Displayed
 from kinesym.symbolic.declared import check_atoms
 from kinesym.symbolic.expression import atoms_of, real_number
+from kinesym.symbolic.hybrid import text
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
 from kinesym.symbolic.table import Tables
+from kinesym.symbolic.text import document
+from kinesym.symbolic.text.document import Entries
+from kinesym.symbolic.text.model import arguments_in, entries_of, writer_of
 
 #: A bounce that leaves more slowly never rises beyond the heights that count as the ground, the
 #: root of the machine epsilon, under the gravity of the earth [m/s].
@@ -90,6 +103,42 @@ class Hybrid(Displayed):
         counts = {group: len(getattr(self, group)) for group in groups}
         words = ", ".join(f"{count} {group}" for group, count in counts.items() if count)
         return f"<Hybrid of {repr(self.model)[1:-1]}; {words or 'no events'}>"
+
+    @classmethod
+    def read(cls, path: str | Path) -> Hybrid:
+        """The system of a file that `write` wrote; raises as `Model.read`."""
+        with document.reading(path, "hybrid") as entries:
+            inner = Entries(entries.take("model", dict, "an object"), "model")
+            arguments, scope = arguments_in(inner)
+            inner.done()
+            model = Model(**arguments)
+            release, v_stop = entries.text("release", "force"), entries.number("v_stop", 1e-3)
+            return cls(
+                model,
+                entries.mapping("modes", (int, float), "a number"),
+                [text.event_in(row, scope) for row in entries.rows("events")],
+                [text.contact_in(row, scope) for row in entries.rows("contacts")],
+                [text.muscle_in(row, scope) for row in entries.rows("muscles")],
+                release,
+                v_stop,
+                entries.take("per_second", int, "a whole number", 1000),
+            )
+
+    def write(self, path: str | Path) -> None:
+        """Write a JSON file as `Model.write` does, with modes, events, contacts and muscles."""
+        with naming(f"model {self.model.name}"):
+            write, lookups = writer_of(self.model, self._expressions)
+            data = {
+                "model": entries_of(self.model, write, lookups),
+                "modes": dict(self.modes),
+                "events": [text.event_entry(event, write) for event in self.events],
+                "contacts": [text.contact_entry(contact, write) for contact in self.contacts],
+                "muscles": [text.muscle_entry(muscle, write) for muscle in self.muscles],
+                "release": self.release,
+                "v_stop": self.v_stop,
+                "per_second": self.per_second,
+            }
+        document.write(path, "hybrid", data)
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""
@@ -178,6 +227,11 @@ class Hybrid(Displayed):
     @cached_property
     def tables(self) -> Tables:
         """The numbers of the tables in its expressions, those of the model first."""
+        return self.model.tables.with_those_of(self._expressions)
+
+    @property
+    def _expressions(self) -> tuple[sp.Expr, ...]:
+        """Expressions of events, contacts and muscles."""
         events = (
             e
             for event in self.events
@@ -185,7 +239,8 @@ class Hybrid(Displayed):
         )
         rows = ((c.height, c.place, c.speed) for c in self.contacts)
         places = (e for row in rows for e in row if e is not None)
-        return self.model.tables.with_those_of((*events, *places))
+        muscles = (e for m in self.muscles for e in text.parts_of_muscle(m).values())
+        return (*events, *places, *muscles)
 
     @property
     def tangential(self) -> tuple[Contact, ...]:

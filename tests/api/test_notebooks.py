@@ -53,7 +53,7 @@ def page(value):
 
 
 @pytest.fixture(scope="module")
-def shown():
+def shown(tmp_path_factory):
     """One of each, by the name of its class."""
     model = replace(ks.models.pendulum(), name="<x>")
     time = np.linspace(0.0, 5.0, 101)
@@ -69,7 +69,11 @@ def shown():
     fit = shooting.solve({"p": 9.0})
     hybrid = ks.hybrid.Hybrid(model)
     x = sp.Symbol("x")
+    path = tmp_path_factory.mktemp("shown") / "fit.kin"
+    ks.bundle(problem, solution, path)
+    bundle = ks.Bundle.read(path)
     every = [
+        *(bundle, bundle.verify()),
         *(model, problem, shooting, hybrid, trials[0], ks.Phases(trials)),
         *(
             ks.Signal(time, run["theta"]),

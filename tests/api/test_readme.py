@@ -81,6 +81,11 @@ EXPECTED = {
         str(said["softplus"](said["x"])) == "softplus(x(t))",
         max(said["drift"]) < 1e-9 and np.ptp(said["swing"]["energy"]) < 1e-7,
     ],
+    "how-to/model-files": lambda said: [
+        said["said"].endswith("column 8: thta is not declared; did you mean theta?"),
+        PAGES["how-to/model-files"].read_text().count(Path("arm.json").read_text()) == 1,
+        len(said["run"].events) > 0,
+    ],
     "tutorial/pendulum": lambda said: [
         said["kicked"]["theta"].max() > 0.2,
         said["many"]["theta"].shape == (1000, 1001),

@@ -16,7 +16,8 @@ import pytest
 import sympy as sp
 import xarray as xr
 
-from kinesym.runtime.results.files import SEALED, replacing
+from kinesym.base.files import replacing
+from kinesym.runtime.results.files import SEALED
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.saved import Saved, read_dataset
 from kinesym.runtime.results.solution import Solution
