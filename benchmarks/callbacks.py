@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import solves
 from numpy.typing import NDArray
+from peers.programs import NAN, flat_equations
 from record import Table, table
 from report import leave, machine, number, parsed, ratio
 from scipy.sparse import coo_array, csr_array
@@ -42,7 +43,6 @@ PACKAGES = ("kinesym", "opty", "CasADi")
 CALLBACKS = ("cost", "gradient", "constraints", "jacobian", "hessian")
 STEP = 1.0 / 64.0  # s; a power of two, so that differences of the time grid are exact
 TOLERANCE = 1e-9  # largest difference between the packages, relative to the largest entry
-NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def opty_side(case: Case, threads: int, folder: str) -> Side:
     except ImportError:
         return Side()
     model, nodes = case.model, len(case.time)
-    equations = solves.flat_equations(model)
+    equations = flat_equations(model)
     start = time.perf_counter()
     problem = Problem(
         *_least_squares(case.measured.ravel(), len(case.z)),

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from peers.programs import NAN, QAMD, STORY, flat_equations, read_story
 from record import Table, table
 from report import in_process, leave, machine, number, parsed, ratio, same_ipopt
 
@@ -40,22 +41,9 @@ Array = NDArray[np.float64]
 PROBLEMS = ("standing", "n_link_1", "n_link_2", "n_link_5", "n_link_10")
 NODES = {"standing": (600, 6000, 60000), "n_link_10": (3000,)}  # fewer do not tell 22 parameters
 CHAIN_NODES, LARGE = (1000, 3000), 1_000_000
-TOLERANCE = 1e-8  # of IPOPT
 AGREEMENT = 1e-6  # relative; larger differences of objective or parameters are marked
 SCALE = 100.0  # of the gains, for opty: about their size
 SOLVES, LONG = 5, 10.0  # times each is solved; once what takes more seconds
-NAN = float("nan")
-
-#: Options of IPOPT for all peers: its story goes into a file, where kinesym reads it, too.
-STORY = {
-    "tol": TOLERANCE,
-    "linear_solver": "mumps",
-    "sb": "yes",
-    "print_level": 0,
-    "file_print_level": 5,
-    "print_timing_statistics": "yes",
-}
-QAMD = {"mumps_pivot_order": 6}  # the ordering that treats dense columns, our parameters, apart
 
 
 @dataclass(frozen=True)
@@ -169,14 +157,6 @@ def make_case(problem: str, numbers: dict[str, Array]) -> Case:
 Contender = Callable[[Case, int, str], tuple[float, Callable[[], Solve]]]
 
 
-def flat_equations(model: ks.Model) -> sp.ImmutableMatrix:
-    """The equations with all intermediates substituted."""
-    table: dict[sp.Basic, sp.Basic] = {}
-    for symbol, expression in model.intermediates:
-        table[symbol] = expression.xreplace(table)
-    return sp.ImmutableMatrix([e.xreplace(table) for e in model.equations])
-
-
 def collocation(case: Case, threads: int, homotopy: str | None = None) -> ks.Collocation:
     """One weight for all that is measured, as others have it."""
     names = case.model.state_names
@@ -202,7 +182,11 @@ def kinesym_solver(
     def solve() -> Solve:
         clock, cpu = time.perf_counter(), time.process_time()
         found = problem.solve(
-            guess, tolerance=TOLERANCE, linear_solver=linear_solver, driver=driver, progress=False
+            guess,
+            tolerance=STORY["tol"],
+            linear_solver=linear_solver,
+            driver=driver,
+            progress=False,
         )
         wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
         return Solve(
@@ -402,15 +386,6 @@ def casadi_sum(ca: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> tupl
     pattern = ca.Sparsity.triplet(*shape, (keys % shape[0]).tolist(), (keys // shape[0]).tolist())
     ones, all_entries = ca.DM.ones(place.size), list(range(place.size))
     return pattern, ca.DM.triplet(place.tolist(), all_entries, ones, keys.size, place.size)
-
-
-def read_story(path: Path) -> tuple[float, int]:
-    """Seconds in linear algebra and number of iterations, from the last solve in IPOPT's story."""
-    text = path.read_text(errors="replace")
-    path.write_text("")  # IPOPT keeps the file open or opens it again; either way it appends
-    seconds = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", text)
-    counts = re.findall(r"Number of Iterations\.*:\s*(\d+)", text)
-    return sum(map(float, seconds)) if seconds else NAN, int(counts[-1]) if counts else -1
 
 
 CONTENDERS: dict[str, Contender] = {
