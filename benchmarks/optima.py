@@ -35,8 +35,18 @@ from peers.programs import NAN, QAMD, Solve, solved
 from peers.stages import fatrop_of
 from published import Published
 from record import Table, table
-from report import in_process, leave, machine, number, parsed, ratio, same_ipopt
-from solves import AGREEMENT, ipopt_libraries, peak_memory, summary
+from report import (
+    in_process,
+    ipopt_libraries,
+    leave,
+    machine,
+    number,
+    parsed,
+    peak_memory,
+    ratio,
+    same_ipopt,
+)
+from solves import AGREEMENT, summary
 
 import kinesym as ks
 from kinesym.runtime.library.build import CACHE_VARIABLE

@@ -12,9 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +26,17 @@ import sympy as sp
 from numpy.typing import NDArray
 from peers.programs import NAN, QAMD, STORY, flat_equations, read_story
 from record import Table, table
-from report import in_process, leave, machine, number, parsed, ratio, same_ipopt
+from report import (
+    in_process,
+    ipopt_libraries,
+    leave,
+    machine,
+    number,
+    parsed,
+    peak_memory,
+    ratio,
+    same_ipopt,
+)
 
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
@@ -430,24 +437,6 @@ def one(contender: str, problem: str, nodes: int, threads: int, data: str | None
         note=last.note,
         ipopt=ipopt_libraries(),
     )
-
-
-def peak_memory() -> float:
-    """[MB]. On Linux not from `getrusage`, which starts at the size of the parent process."""
-    status = Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
-    if found:
-        return int(found[1]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1e6 if sys.platform == "darwin" else 1e3
-    )
-
-
-def ipopt_libraries() -> list[str]:
-    """Files of IPOPT that this process has loaded, where the system tells."""
-    maps = Path("/proc/self/maps")
-    text = maps.read_text() if maps.exists() else ""
-    return sorted({os.path.realpath(p) for p in re.findall(r"/\S*/libipopt[.-]\S*", text)})
 
 
 def apart(contender: str, problem: str, nodes: int, given: argparse.Namespace, data: str) -> Row:

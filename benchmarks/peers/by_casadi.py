@@ -7,7 +7,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -174,21 +174,17 @@ def expanded(
 def by_hand(
     problem: ks.Collocation, kernels: Sequence[tuple[str, Points]], folder: str, **about: Any
 ) -> Written:
-    """Derivatives of a point, mapped over all, put together by hand. about : options of the
-    functions of a point."""
+    """Derivatives of a point, mapped over all, put together by hand. about : options of these
+    functions, and of the solver."""
     import casadi as ca
 
-    kernels = [
-        (what, replace(points, function=with_options(points.function, about)))
-        for what, points in kernels
-    ]
     program = by_nlpsol(problem, kernels, folder)[0]
     z, n, m = program["x"], problem.n_variables, problem.n_constraints
     factor, multipliers = ca.MX.sym("f"), ca.MX.sym("m", m)
     gradient, jacobian, hessian = (Entries(shape) for shape in ((n, 1), (m, n), (n, n)))
     for what, points in kernels:
         rows, columns, slopes = block(points, "jacobian")
-        at, values = points.index[columns], points.over(with_options(slopes, about), z)
+        at, values = points.index[columns], points.over(slopes, z)
         if what == "cost":
             gradient.add(at, 0 * at, values)
             weights = ca.repmat(factor, 1, points.index.shape[1])
@@ -197,40 +193,31 @@ def by_hand(
             places = points.outputs.ravel(order="F").tolist()
             weights = ca.reshape(multipliers[places], *points.outputs.shape)
         rows, columns, curvature = block(points, "hessian")
-        values = points.over(with_options(curvature, about), z, weights)
+        values = points.over(curvature, z, weights)
         hessian.add_upper(points, rows, columns, values)
     names = ["x", "p", "lam_f", "lam_g"]
     given = dict(zip(names, (z, ca.MX.sym("none", 0), factor, multipliers), strict=True))
 
     def function(name: str, count: int, **outputs: Any) -> Any:
-        return ca.Function(
-            name, [*given.values()][:count], [*outputs.values()], names[:count], [*outputs]
-        )
+        labels = names[:count], [*outputs]
+        values = [given[n] for n in names[:count]], [*outputs.values()]
+        return ca.Function(name, *values, *labels, dict(about))
 
     return program, {
         "grad_f": function("nlp_grad_f", 2, f=program["f"], grad_f_x=ca.densify(gradient.matrix)),
         "jac_g": function("nlp_jac_g", 2, g=program["g"], jac_g_x=jacobian.matrix),
         "hess_lag": function("nlp_hess_l", 4, triu_hess_gamma_x_x=hessian.matrix),
+        **about,
     }
 
 
 def by_hand_in_c(
     problem: ks.Collocation, kernels: Sequence[tuple[str, Points]], folder: str
 ) -> Written:
-    """The same with functions of a point that are compiled, by the flags that opty gets, too."""
+    """The same, generated to C as a whole and compiled, by the flags that opty gets, too."""
     flags = shlex.split(os.environ.get("CFLAGS", "-O3 -march=native"))
     options = {"flags": flags, "directory": f"{folder}/"}
     return by_hand(problem, kernels, folder, jit=True, compiler="shell", jit_options=options)
-
-
-def with_options(function: Any, about: Mapping[str, Any]) -> Any:
-    """A function of a point, with options."""
-    import casadi as ca
-
-    given = function.sx_in()
-    return (
-        ca.Function(function.name(), given, [function(*given)], dict(about)) if about else function
-    )
 
 
 def block(points: Points, what: str) -> tuple[Index, Index, Any]:

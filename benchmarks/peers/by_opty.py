@@ -191,7 +191,7 @@ def opty_of(problem: ks.Collocation, z: Array, options: Mapping[str, Any], folde
 
     words = opty_lacks(problem)
     if words:
-        raise ValueError(f"opty has no {words}".replace("no this", "not this"))
+        raise ValueError(f"opty lacks {words}")
     start = time.perf_counter()
     theirs = Problem(
         lambda free: problem.cost(ours @ free),
