@@ -239,8 +239,8 @@ def _bench(options: argparse.Namespace) -> int:
     own = options.name.endswith(".py")
     if not own and options.name not in names:
         return _refused(
-            f"there is no benchmark {options.name}; name a Python file with a problem of your "
-            f"own, or one of {', '.join(names)}"
+            f"there is no benchmark {options.name}; there are {', '.join(names)}; a problem of "
+            "your own is named by its file, such as mine.py"
         )
     script, rest = ("own", [options.name, *options.rest]) if own else (options.name, options.rest)
     command = [sys.executable, str(folder / f"{script}.py"), *rest]

@@ -96,7 +96,7 @@ def peer_of(
 
 
 class Contender(NamedTuple):
-    """make : of what is given and a folder. code : what writes a problem for it, beside the file."""
+    """make : from what is given and a folder. code : what writes a problem for it."""
 
     make: Callable[[Given, str], Peer]
     code: Sequence[Any] = ()
@@ -419,18 +419,21 @@ def report(rows: Sequence[Row], own: int) -> list[str | Table]:
         for name in CALLBACKS
     }
     words = ", ".join(f"{name} {error:.0e}" for name, error in worst.items())
-    others = [row for row in rows if row.failure]
+    others = [row.contender for row in built if not row.contender.startswith(OURS)]
     return [
-        f"Largest relative differences from kinesym, at the guess and beside it: {words}.",
-        "CPU time of a call [ms], as the solver makes it; opty's cost and gradient, which are its "
-        "user's, are kinesym's here, and it has no Hessian:",
+        f"{', '.join(others)} return what kinesym does, at the guess and beside it; largest "
+        f"relative differences: {words}."
+        if others
+        else "No other package is here: nothing is compared.",
+        "CPU time of a call [ms], as the solver makes it, and how many times that of kinesym. opty's "
+        "cost and gradient, which it leaves to its user, are kinesym's; it has no Hessian.",
         table(["contender", *CALLBACKS], [_times(row, first) for row in built]),
-        "Solves. kinesym is built with what it compiles, which a first solve does not wait for by "
-        f"default; lines of code are those of the file, {own}, and of what writes the problem for "
-        "a package here, beside the file; memory includes Python and all packages:",
+        "Solves. The time to build is by the clock, of kinesym with what it compiles, which a first "
+        f"solve does not wait for by default. Lines of code are those of the file, {own}, and of "
+        "what writes the problem for a package here. Memory includes Python and all packages.",
         table(HEADER, [_cells(row, first, own) for row in rows if row.solves]),
         *([same_ipopt(rows)] if any(row.ipopt for row in rows) else []),
-        *(f"{row.contender}: {row.failure}." for row in others),
+        *(f"{row.contender}: {row.failure}." for row in rows if row.failure),
     ]
 
 
@@ -454,7 +457,8 @@ def _times(row: Row, first: Row) -> list[str]:
         if name not in row.callbacks:
             return "-"
         ours = first.callbacks.get(name, NAN)
-        times = "" if row is first else f" ({number(row.callbacks[name] / ours)})"
+        many = row.callbacks[name] / ours
+        times = "" if row is first or np.isnan(many) else f" ({number(many)})"
         return f"{number(1e3 * row.callbacks[name])}{times}"
 
     return [row.contender, *map(cell, CALLBACKS)]
@@ -471,7 +475,7 @@ def _cells(row: Row, first: Row, own: int) -> list[str]:
         number(row.build),
         f"{row.iterations}",
         number(row.cpu),
-        ratio(NAN if row.failure else row.cpu, first.cpu),
+        ratio(NAN if row.failure else row.cpu / first.cpu, 1.0),
         number(row.memory),
         f"{own} + {row.lines}" if row.lines else f"{own}",
         f"{row.objective:.9g}",

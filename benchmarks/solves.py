@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from peers.by_casadi import Entries
 from peers.programs import NAN, QAMD, STORY, flat_equations, read_story
 from record import Table, table
 from report import (
@@ -345,22 +346,23 @@ def casadi_derivatives(ca: Any, interval: Any, way: tuple[Any, ...], case: Case)
     step, fixed = np.arange(steps)[:, None], np.arange(r) + n * nodes
     shared = np.concatenate([np.arange(2 * n) + n * step, np.tile(fixed, (steps, 1))], axis=1)
     (rows, columns), jacobian = blocks["jacobian"]
-    pattern, add = casadi_sum(ca, rows + n * step, shared[:, columns], (n * steps, size))
-    entries = ca.mtimes(add, ca.vec(jacobian.map(steps, *way)(*given)))
+    entries = Entries((n * steps, size))
+    places = (rows + n * step).T, shared[:, columns].T
+    entries.add(*places, jacobian.map(steps, *way)(*given))
     first = ca.Function(
-        "nlp_jac_g", [x, none], [residuals, ca.MX(pattern, entries)], ["x", "p"], ["g", "jac_g_x"]
+        "nlp_jac_g", [x, none], [residuals, entries.matrix], ["x", "p"], ["g", "jac_g_x"]
     )
 
     (rows, columns), hessian = blocks["hessian"]
-    diagonal = np.arange(n * nodes)  # of the objective
-    rows, columns = (np.append(shared[:, k], diagonal) for k in (rows, columns))
-    pattern, add = casadi_sum(ca, rows, columns, (size, size))
-    entries = ca.vec(hessian.map(steps, *way)(*given, ca.reshape(multipliers, n, steps)))
-    entries = ca.mtimes(add, ca.vertcat(entries, ca.repmat(2.0 * factor, n * nodes)))
+    diagonal = np.arange(n * nodes)[None]  # of the objective
+    entries = Entries((size, size))
+    curvature = hessian.map(steps, *way)(*given, ca.reshape(multipliers, n, steps))
+    entries.add(shared[:, rows].T, shared[:, columns].T, curvature)
+    entries.add(diagonal, diagonal, ca.repmat(2.0 * factor, 1, n * nodes))
     second = ca.Function(
         "nlp_hess_l",
         [x, none, factor, multipliers],
-        [ca.MX(pattern, entries)],
+        [entries.matrix],
         ["x", "p", "lam_f", "lam_g"],
         ["triu_hess_gamma_x_x"],
     )
@@ -384,15 +386,6 @@ def casadi_blocks(ca: Any, interval: Any) -> dict[str, tuple[tuple[Any, Any], An
         entries = [ca.vertcat(*matrix.nonzeros())]
         result[name] = places, ca.Function(name, [*given, *more], entries, {"cse": True})
     return result
-
-
-def casadi_sum(ca: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """The pattern of entries at these places and the constant sparse matrix that adds up those
-    with the same place."""
-    keys, place = np.unique(columns.ravel() * shape[0] + rows.ravel(), return_inverse=True)
-    pattern = ca.Sparsity.triplet(*shape, (keys % shape[0]).tolist(), (keys // shape[0]).tolist())
-    ones, all_entries = ca.DM.ones(place.size), list(range(place.size))
-    return pattern, ca.DM.triplet(place.tolist(), all_entries, ones, keys.size, place.size)
 
 
 CONTENDERS: dict[str, Contender] = {

@@ -40,8 +40,7 @@ OPTY_SCHEMES = {"backward-euler": "backward euler", "midpoint": "midpoint"}
 def opty_lacks(problem: ks.Collocation) -> str:
     """What of a problem opty cannot say; empty if it can."""
     layout, model, scheme = problem.layout, problem.model, problem.symbolic.scheme.alias
-    if scheme not in OPTY_SCHEMES:
-        return "this scheme"
+    known = scheme in OPTY_SCHEMES
     steps = np.concatenate([np.diff(trial.grid) for trial in problem.trials])
     equations = flat_equations(model)
     plain = equations.xreplace(
@@ -50,8 +49,10 @@ def opty_lacks(problem: ks.Collocation) -> str:
     used = {name_of(s) for s in (*model.inputs, *model.parameters) if equations.has(s)}
     labels, within = layout.labels, [row for _, _, row in named_rows(problem)]
     lacks = {
+        "this scheme": not known,
         "delays": bool(model.delays),
-        "path conditions": bool(labels["node"]) or len(labels["interval"]) > len(equations),
+        "path conditions": bool(problem.symbolic.path)
+        or (known and len(labels["interval"]) > len(equations)),
         "conditions between trials": bool(labels["link"] or labels["cycle"]),
         "conditions with bounds": any(map(np.any, problem.constraint_bounds)),
         "steps of different lengths": bool(np.ptp(steps) > 1e-6 * steps[0]),
