@@ -243,6 +243,7 @@ class Work:
         # opty's cost is ours; CasADi's needs no compiled kernels of ours
         os.environ[TIER_VARIABLE] = INTERPRETED if package == "casadi" else COMPILED
         self.given = given_by(path, nodes)
+        os.chdir(folder)  # where compilers may leave what they like
         self.peer = CONTENDERS[contender].make(self.given, folder)
         self.memory = peak_memory()
         at = next(programs.points(self.given.problem, self.given.z))
@@ -309,11 +310,12 @@ class Worker:
                 answer, words = self.pipe.recv()
                 if not words:
                     return answer
+            else:
+                self.process.kill()
         except (EOFError, ConnectionError):
             self.process.join()
             code = self.process.exitcode or 0
             words = f"killed by {signal.Signals(-code).name}" if code < 0 else f"status {code}"
-        self.process.kill()
         self.end()
         raise Refused(words)
 
@@ -425,12 +427,12 @@ def report(rows: Sequence[Row], own: int) -> list[str | Table]:
         f"relative differences: {words}."
         if others
         else "No other package is here: nothing is compared.",
-        "CPU time of a call [ms], as the solver makes it, and how many times that of kinesym. opty's "
-        "cost and gradient, which it leaves to its user, are kinesym's; it has no Hessian.",
+        "CPU time of a call [ms], as the solver makes it, and how many times that of kinesym. "
+        "opty's cost and gradient, which it leaves to its user, are kinesym's; it has no Hessian.",
         table(["contender", *CALLBACKS], [_times(row, first) for row in built]),
-        "Solves. The time to build is by the clock, of kinesym with what it compiles, which a first "
-        f"solve does not wait for by default. Lines of code are those of the file, {own}, and of "
-        "what writes the problem for a package here. Memory includes Python and all packages.",
+        "Solves. The time to build is by the clock, of kinesym with what it compiles, which a "
+        f"first solve does not wait for by default. Lines of code are those of the file, {own}, "
+        "and of what writes the problem for a package here. Memory includes Python and packages.",
         table(HEADER, [_cells(row, first, own) for row in rows if row.solves]),
         *([same_ipopt(rows)] if any(row.ipopt for row in rows) else []),
         *(f"{row.contender}: {row.failure}." for row in rows if row.failure),

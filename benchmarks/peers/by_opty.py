@@ -41,6 +41,8 @@ def opty_lacks(problem: ks.Collocation) -> str:
     """What of a problem opty cannot say; empty if it can."""
     layout, model, scheme = problem.layout, problem.model, problem.symbolic.scheme.alias
     known = scheme in OPTY_SCHEMES
+    if model.delays:
+        return "delays"
     steps = np.concatenate([np.diff(trial.grid) for trial in problem.trials])
     equations = flat_equations(model)
     plain = equations.xreplace(
@@ -50,7 +52,6 @@ def opty_lacks(problem: ks.Collocation) -> str:
     labels, within = layout.labels, [row for _, _, row in named_rows(problem)]
     lacks = {
         "this scheme": not known,
-        "delays": bool(model.delays),
         "path conditions": bool(problem.symbolic.path)
         or (known and len(labels["interval"]) > len(equations)),
         "conditions between trials": bool(labels["link"] or labels["cycle"]),
