@@ -88,7 +88,8 @@ def _parser() -> argparse.ArgumentParser:
         "name",
         nargs="?",
         default="report",
-        help="a file of benchmarks/; without one, all, into a report",
+        help="a file of benchmarks/, or a Python file with a problem of your own; without one, "
+        "all of benchmarks/, into a report",
     )
     bench.add_argument("rest", nargs=argparse.REMAINDER, help="its own options, such as --quick")
     bench.set_defaults(action=_bench)
@@ -314,11 +315,17 @@ def _bench(options: argparse.Namespace) -> int:
     if not names:
         return _refused(
             "the benchmarks come with the sources of kinesym, not with the installed package; "
-            "get the sources, and run 'make bench' there"
+            f"get the sources, and run 'make setup' and '.venv/bin/kinesym bench {options.name}' "
+            "there"
         )
-    if options.name not in names:
-        return _refused(f"there is no benchmark {options.name}; there are {', '.join(names)}")
-    command = [sys.executable, str(folder / f"{options.name}.py"), *options.rest]
+    own = options.name.endswith(".py")
+    if not own and options.name not in names:
+        return _refused(
+            f"there is no benchmark {options.name}; there are {', '.join(names)}; a problem of "
+            "your own is named by its file, such as mine.py"
+        )
+    script, rest = ("own", [options.name, *options.rest]) if own else (options.name, options.rest)
+    command = [sys.executable, str(folder / f"{script}.py"), *rest]
     return subprocess.run(command, check=False).returncode
 
 

@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 from grid import CASES
-from peers.programs import casadi_of
+from peers.by_casadi import casadi_of
+from peers.programs import QAMD
 from published import CLOSED_FORMS, Array, Published
 from record import Table, table
 from report import in_process, leave, machine, parsed
-from solves import QAMD
 
 import kinesym as ks
 from kinesym.internal.fitting.certificate import told
@@ -233,12 +233,10 @@ def casadi(options: Mapping[str, Any], stated: Published, folder: str) -> Made:
     degree 3, inputs with a value at each, SX functions mapped over the intervals."""
     problem = stated.posed(scheme="radau-5", threads=1)
     start, chosen = problem.pack(stated.guess), {**settings(problem), **options}
-    build, solver = casadi_of(problem, start, chosen, folder)
+    peer = casadi_of(problem, start, chosen, folder)
 
     def solve() -> Answer:
-        clock = time.process_time()
-        found = solver(start)
-        cpu = time.process_time() - clock
+        found = peer.solve(start)
         values = problem.unpack(found.z)
         parameters = {p: float(values[p]) for p in problem.layout.parameters}
         states = {x: values[x] for x in problem.layout.states}
@@ -246,7 +244,7 @@ def casadi(options: Mapping[str, Any], stated: Published, folder: str) -> Made:
         grid = problem.layout.grids[0] * duration
         return Answer(
             len(grid),
-            cpu,
+            found.cpu,
             0.0,
             found.iterations,
             found.objective,
@@ -255,7 +253,7 @@ def casadi(options: Mapping[str, Any], stated: Published, folder: str) -> Made:
             found.failure,
         )
 
-    return build, solve
+    return peer.build, solve
 
 
 def peer(package: str, made: Published, folder: str) -> Made:

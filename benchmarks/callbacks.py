@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 import solves
 from numpy.typing import NDArray
+from peers.by_casadi import Call
+from peers.programs import NAN, flat_equations
 from record import Table, table
 from report import leave, machine, number, parsed, ratio
 from scipy.sparse import coo_array, csr_array
@@ -42,7 +44,6 @@ PACKAGES = ("kinesym", "opty", "CasADi")
 CALLBACKS = ("cost", "gradient", "constraints", "jacobian", "hessian")
 STEP = 1.0 / 64.0  # s; a power of two, so that differences of the time grid are exact
 TOLERANCE = 1e-9  # largest difference between the packages, relative to the largest entry
-NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def opty_side(case: Case, threads: int, folder: str) -> Side:
     except ImportError:
         return Side()
     model, nodes = case.model, len(case.time)
-    equations = solves.flat_equations(model)
+    equations = flat_equations(model)
     start = time.perf_counter()
     problem = Problem(
         *_least_squares(case.measured.ravel(), len(case.z)),
@@ -238,7 +239,7 @@ def casadi_bound(
         "jacobian": given,
         "hessian": (*given, case.multipliers.T.ravel()),
     }
-    calls = {name: casadi_call(f, arguments[name]) for name, f in functions.items()}
+    calls = {name: Call(f, "", arguments[name]) for name, f in functions.items()}
     sizes = {name: f.nnz_out(0) for name, f in functions.items()}
     return Side(build, calls, sizes, casadi_values(calls, places, case))
 
@@ -285,21 +286,6 @@ def casadi_build(ca: Any, folder: str, functions: Sequence[Any], flags: Sequence
     command = [*find_compiler().command, *flags, "-fPIC", "-shared", str(path), "-lm"]
     subprocess.run([*command, "-o", library], check=True)
     return library
-
-
-def casadi_call(function: Any, arguments: Sequence[Array]) -> Callable[[], Array]:
-    """A call without conversions: CasADi reads and writes memory that is made once."""
-    buffer, evaluate = function.buffer()
-    result = np.zeros(function.nnz_out(0))
-    for k, values in enumerate(arguments):
-        buffer.set_arg(k, memoryview(values))
-    buffer.set_res(0, memoryview(result))
-
-    def call(alive: Any = (function, buffer, arguments)) -> Array:
-        evaluate()
-        return result
-
-    return call
 
 
 def casadi_values(

@@ -29,12 +29,24 @@ import numpy as np
 import published
 import sympy as sp
 from numpy.typing import NDArray
-from peers.programs import Solve, casadi_of, opty_of
+from peers.by_casadi import casadi_of, expanded
+from peers.by_opty import opty_of
+from peers.programs import NAN, QAMD, Solve, solved
 from peers.stages import fatrop_of
 from published import Published
 from record import Table, table
-from report import in_process, leave, machine, number, parsed, ratio, same_ipopt
-from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, summary
+from report import (
+    in_process,
+    ipopt_libraries,
+    leave,
+    machine,
+    number,
+    parsed,
+    peak_memory,
+    ratio,
+    same_ipopt,
+)
+from solves import AGREEMENT, summary
 
 import kinesym as ks
 from kinesym.runtime.library.build import CACHE_VARIABLE
@@ -155,23 +167,7 @@ def kinesym_solver(linear_solver: str, name: str, nodes: int, folder: str) -> Ma
     build = time.perf_counter() - start
 
     def solve() -> Solve:
-        clock = time.perf_counter()
-        found = stated.problem.solve(
-            stated.guess,
-            tolerance=STORY["tol"],
-            linear_solver=linear_solver,
-            driver="direct",
-            progress=False,
-        )
-        return Solve(
-            time.perf_counter() - clock,
-            found.timings.get("linear solver", NAN),
-            found.iterations,
-            found.objective,
-            found.free_vector,
-            "" if found.success else found.message,
-            found.linear_solver if "gave up" in found.linear_solver else "",
-        )
+        return solved(stated.problem, stated.guess, linear_solver, "direct")
 
     return stated, build, solve
 
@@ -185,8 +181,8 @@ def peer_solver(
     """The time to build is that of a peer, from expressions of a point to a solver."""
     stated = PROBLEMS[name](nodes)
     z = stated.problem.pack(stated.guess)
-    build, solve = make(stated.problem, z, options, folder)
-    return stated, build, partial(solve, z)
+    peer = make(stated.problem, z, options, folder)
+    return stated, peer.build, partial(peer.solve, z)
 
 
 CONTENDERS: dict[str, Callable[[str, int, str], Made]] = {
@@ -194,7 +190,7 @@ CONTENDERS: dict[str, Callable[[str, int, str], Made]] = {
     "kinesym+mumps": partial(kinesym_solver, "mumps"),
     "casadi": partial(peer_solver, casadi_of, {}),
     "casadi+qamd": partial(peer_solver, casadi_of, QAMD),
-    "casadi+qamd+expand": partial(peer_solver, partial(casadi_of, expand=True), QAMD),
+    "casadi+qamd+expand": partial(peer_solver, partial(casadi_of, written=expanded), QAMD),
     "casadi+fatrop": partial(peer_solver, fatrop_of, {}),
     "opty": partial(peer_solver, opty_of, {}),
 }

@@ -9,11 +9,14 @@ benchmark `NAME.csv` with every number and, where it draws one, `NAME.png`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import importlib.metadata
 import json
 import os
 import platform
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -28,7 +31,7 @@ from kinesym.runtime.library.build import abilities, find_compiler
 from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 
 #: Files that are no benchmarks.
-HELPERS = ("record", "report")
+HELPERS = ("own", "record", "report")
 
 
 def version(package: str) -> str:
@@ -117,6 +120,30 @@ def tasks_of_peers(
         except ImportError as error:
             words += f" Left out: {make.__name__} ({error})."
     return found, words
+
+
+def peak_memory() -> float:
+    """[MB]. On Linux not from `getrusage`, which starts at the size of the parent process."""
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
+    if found:
+        return int(found[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1e6 if sys.platform == "darwin" else 1e3
+    )
+
+
+def reset_peak() -> None:
+    """Lets `peak_memory` begin anew, where Linux can."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def ipopt_libraries() -> list[str]:
+    """Files of IPOPT that this process has loaded, where the system tells."""
+    maps = Path("/proc/self/maps")
+    text = maps.read_text() if maps.exists() else ""
+    return sorted({os.path.realpath(p) for p in re.findall(r"/\S*/libipopt[.-]\S*", text)})
 
 
 def same_ipopt(rows: Sequence[Any]) -> str:

@@ -12,9 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +24,20 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from peers.by_casadi import Entries
+from peers.programs import NAN, QAMD, STORY, flat_equations, read_story
 from record import Table, table
-from report import in_process, leave, machine, number, parsed, ratio, same_ipopt
+from report import (
+    in_process,
+    ipopt_libraries,
+    leave,
+    machine,
+    number,
+    parsed,
+    peak_memory,
+    ratio,
+    same_ipopt,
+)
 
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
@@ -40,22 +49,9 @@ Array = NDArray[np.float64]
 PROBLEMS = ("standing", "n_link_1", "n_link_2", "n_link_5", "n_link_10")
 NODES = {"standing": (600, 6000, 60000), "n_link_10": (3000,)}  # fewer do not tell 22 parameters
 CHAIN_NODES, LARGE = (1000, 3000), 1_000_000
-TOLERANCE = 1e-8  # of IPOPT
 AGREEMENT = 1e-6  # relative; larger differences of objective or parameters are marked
 SCALE = 100.0  # of the gains, for opty: about their size
 SOLVES, LONG = 5, 10.0  # times each is solved; once what takes more seconds
-NAN = float("nan")
-
-#: Options of IPOPT for all peers: its story goes into a file, where kinesym reads it, too.
-STORY = {
-    "tol": TOLERANCE,
-    "linear_solver": "mumps",
-    "sb": "yes",
-    "print_level": 0,
-    "file_print_level": 5,
-    "print_timing_statistics": "yes",
-}
-QAMD = {"mumps_pivot_order": 6}  # the ordering that treats dense columns, our parameters, apart
 
 
 @dataclass(frozen=True)
@@ -169,14 +165,6 @@ def make_case(problem: str, numbers: dict[str, Array]) -> Case:
 Contender = Callable[[Case, int, str], tuple[float, Callable[[], Solve]]]
 
 
-def flat_equations(model: ks.Model) -> sp.ImmutableMatrix:
-    """The equations with all intermediates substituted."""
-    table: dict[sp.Basic, sp.Basic] = {}
-    for symbol, expression in model.intermediates:
-        table[symbol] = expression.xreplace(table)
-    return sp.ImmutableMatrix([e.xreplace(table) for e in model.equations])
-
-
 def collocation(case: Case, threads: int, homotopy: str | None = None) -> ks.Collocation:
     """One weight for all that is measured, as others have it."""
     names = case.model.state_names
@@ -202,7 +190,11 @@ def kinesym_solver(
     def solve() -> Solve:
         clock, cpu = time.perf_counter(), time.process_time()
         found = problem.solve(
-            guess, tolerance=TOLERANCE, linear_solver=linear_solver, driver=driver, progress=False
+            guess,
+            tolerance=STORY["tol"],
+            linear_solver=linear_solver,
+            driver=driver,
+            progress=False,
         )
         wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
         return Solve(
@@ -354,22 +346,23 @@ def casadi_derivatives(ca: Any, interval: Any, way: tuple[Any, ...], case: Case)
     step, fixed = np.arange(steps)[:, None], np.arange(r) + n * nodes
     shared = np.concatenate([np.arange(2 * n) + n * step, np.tile(fixed, (steps, 1))], axis=1)
     (rows, columns), jacobian = blocks["jacobian"]
-    pattern, add = casadi_sum(ca, rows + n * step, shared[:, columns], (n * steps, size))
-    entries = ca.mtimes(add, ca.vec(jacobian.map(steps, *way)(*given)))
+    entries = Entries((n * steps, size))
+    places = (rows + n * step).T, shared[:, columns].T
+    entries.add(*places, jacobian.map(steps, *way)(*given))
     first = ca.Function(
-        "nlp_jac_g", [x, none], [residuals, ca.MX(pattern, entries)], ["x", "p"], ["g", "jac_g_x"]
+        "nlp_jac_g", [x, none], [residuals, entries.matrix], ["x", "p"], ["g", "jac_g_x"]
     )
 
     (rows, columns), hessian = blocks["hessian"]
-    diagonal = np.arange(n * nodes)  # of the objective
-    rows, columns = (np.append(shared[:, k], diagonal) for k in (rows, columns))
-    pattern, add = casadi_sum(ca, rows, columns, (size, size))
-    entries = ca.vec(hessian.map(steps, *way)(*given, ca.reshape(multipliers, n, steps)))
-    entries = ca.mtimes(add, ca.vertcat(entries, ca.repmat(2.0 * factor, n * nodes)))
+    diagonal = np.arange(n * nodes)[None]  # of the objective
+    entries = Entries((size, size))
+    curvature = hessian.map(steps, *way)(*given, ca.reshape(multipliers, n, steps))
+    entries.add(shared[:, rows].T, shared[:, columns].T, curvature)
+    entries.add(diagonal, diagonal, ca.repmat(2.0 * factor, 1, n * nodes))
     second = ca.Function(
         "nlp_hess_l",
         [x, none, factor, multipliers],
-        [ca.MX(pattern, entries)],
+        [entries.matrix],
         ["x", "p", "lam_f", "lam_g"],
         ["triu_hess_gamma_x_x"],
     )
@@ -393,24 +386,6 @@ def casadi_blocks(ca: Any, interval: Any) -> dict[str, tuple[tuple[Any, Any], An
         entries = [ca.vertcat(*matrix.nonzeros())]
         result[name] = places, ca.Function(name, [*given, *more], entries, {"cse": True})
     return result
-
-
-def casadi_sum(ca: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """The pattern of entries at these places and the constant sparse matrix that adds up those
-    with the same place."""
-    keys, place = np.unique(columns.ravel() * shape[0] + rows.ravel(), return_inverse=True)
-    pattern = ca.Sparsity.triplet(*shape, (keys % shape[0]).tolist(), (keys // shape[0]).tolist())
-    ones, all_entries = ca.DM.ones(place.size), list(range(place.size))
-    return pattern, ca.DM.triplet(place.tolist(), all_entries, ones, keys.size, place.size)
-
-
-def read_story(path: Path) -> tuple[float, int]:
-    """Seconds in linear algebra and number of iterations, from the last solve in IPOPT's story."""
-    text = path.read_text(errors="replace")
-    path.write_text("")  # IPOPT keeps the file open or opens it again; either way it appends
-    seconds = re.findall(r"StdAugSystemSolverMultiSolve.*wall:\s*([\d.eE+-]+)", text)
-    counts = re.findall(r"Number of Iterations\.*:\s*(\d+)", text)
-    return sum(map(float, seconds)) if seconds else NAN, int(counts[-1]) if counts else -1
 
 
 CONTENDERS: dict[str, Contender] = {
@@ -455,24 +430,6 @@ def one(contender: str, problem: str, nodes: int, threads: int, data: str | None
         note=last.note,
         ipopt=ipopt_libraries(),
     )
-
-
-def peak_memory() -> float:
-    """[MB]. On Linux not from `getrusage`, which starts at the size of the parent process."""
-    status = Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
-    if found:
-        return int(found[1]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1e6 if sys.platform == "darwin" else 1e3
-    )
-
-
-def ipopt_libraries() -> list[str]:
-    """Files of IPOPT that this process has loaded, where the system tells."""
-    maps = Path("/proc/self/maps")
-    text = maps.read_text() if maps.exists() else ""
-    return sorted({os.path.realpath(p) for p in re.findall(r"/\S*/libipopt[.-]\S*", text)})
 
 
 def apart(contender: str, problem: str, nodes: int, given: argparse.Namespace, data: str) -> Row:

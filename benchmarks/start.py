@@ -29,6 +29,7 @@ import callbacks
 import numpy as np
 import optima
 import solves
+from peers.programs import QAMD, STORY
 from record import table
 from report import in_process, leave, machine, number, parsed, ratio
 
@@ -118,8 +119,8 @@ def by_hand(f: Any, nodes: int) -> dict[str, Any]:
     defects = x[:, 1:] - x[:, :-1] - 0.5 * step * (rates[:, 1:] + rates[:, :-1])
     cost = 0.5 * step * (ca.sumsqr(u[1:]) + ca.sumsqr(u[:-1]))
     equations = ca.vertcat(ca.vec(defects), x[:, 0], x[:, -1] - ca.DM([1.0, np.pi, 0.0, 0.0]))
-    settings = {f"ipopt.{name}": value for name, value in solves.QAMD.items()}
-    settings |= {"ipopt.tol": solves.STORY["tol"], "ipopt.print_level": 0, "print_time": False}
+    settings = {f"ipopt.{name}": value for name, value in QAMD.items()}
+    settings |= {"ipopt.tol": STORY["tol"], "ipopt.print_level": 0, "print_time": False}
     solver = ca.nlpsol("s", "ipopt", {"x": ca.vec(z), "f": cost, "g": equations}, settings)
     most = np.tile([2.0, np.inf, np.inf, np.inf, 20.0], nodes)
     guess = np.zeros((nodes, 5))

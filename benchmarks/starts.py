@@ -35,7 +35,8 @@ import numpy as np
 import published
 import sympy as sp
 from numpy.typing import NDArray
-from peers.programs import casadi_of, opty_lacks, opty_of
+from peers.by_casadi import casadi_of
+from peers.by_opty import opty_lacks, opty_of
 from published import Published, explicit
 from record import table
 from report import leave, machine, parsed
@@ -192,10 +193,10 @@ def kinesym_by(problem: ks.Collocation, **options: Any) -> Solver:
 
 def peer_by(make: Callable[..., Any], problem: ks.Collocation, z: Array, folder: str) -> Solver:
     """That of a peer, made as `make` does and tried at z; raises what that raises."""
-    _, solve = make(problem, z, {"max_iter": MOST, **LIMIT}, folder)
+    peer = make(problem, z, {"max_iter": MOST, **LIMIT}, folder)
 
     def objective(z: Array) -> float:
-        found = solve(z)
+        found = peer.solve(z)
         return np.nan if found.failure else found.objective
 
     return objective

@@ -11,10 +11,10 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 from published import Published
-from solves import flat_equations
 
 import kinesym as ks
 from kinesym.symbolic.names import name_of
+from peers.programs import flat_equations
 
 Array = NDArray[np.float64]
 T = sp.Symbol("duration")

@@ -6,7 +6,7 @@ import numpy as np
 import published
 import pytest
 import starts
-from peers import programs
+from peers import by_opty
 
 
 def test_shares_of_starts_and_of_groups():
@@ -43,17 +43,17 @@ def test_variables_of_opty(name):
         unknown_parameters=sorted(model.parameters, key=str, reverse=True),
         num_free=free + len(layout.parameters) + layout.free_duration,
     )
-    variables = programs.Variables(problem, collocator)
+    variables = by_opty.Variables(problem, collocator)
     z = problem.pack(published.PROBLEMS[name](21).guess)
     again = variables.matrix @ variables.of(z)
     np.testing.assert_allclose(again, z, atol=1e-12)
     steps = "steps of different lengths" if name == "gas_oil" else ""
-    assert programs.opty_lacks(problem) == steps
+    assert by_opty.opty_lacks(problem) == steps
 
 
 @pytest.mark.parametrize(("name", "lacks"), [("robot_arm", "scheme"), ("reaction_time", "delays")])
 def test_what_opty_lacks(name, lacks):
-    assert lacks in programs.opty_lacks(starts.stated(name, 21).posed())
+    assert lacks in by_opty.opty_lacks(starts.stated(name, 21).posed())
 
 
 def test_the_same_by_casadi(tmp_path):
