@@ -112,6 +112,7 @@ INTERPRETED = (
     "api/test_intervals.py",
     "api/test_jumps.py",
     "api/test_likelihood.py",
+    "api/test_log_density.py",
     "api/test_losses.py",
     "api/test_noise.py",
     "api/test_observer.py",
