@@ -21,7 +21,6 @@ from kinesym.runtime.estimation.noise import first_std, groups_of, samples_of
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.log_density import LogDensity
-from kinesym.runtime.summary import listed
 
 #: log of sqrt(2 pi).
 _ROOT = 0.5 * np.log(2.0 * np.pi)

@@ -52,7 +52,7 @@ class LogDensity(Displayed):
         return self._found(theta, True)[1]
 
     def value_and_gradient(self, theta: ArrayLike) -> tuple[float | Array, Array]:
-        """Both, of one simulation."""
+        """Value and gradient, of one simulation."""
         found, slopes = self._found(theta, True)
         return (found if found.ndim else float(found)), slopes
 
