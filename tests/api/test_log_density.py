@@ -71,27 +71,32 @@ CASES = {
 }
 
 
-def fit_of(std, unknown, loss=None, measured=None):
+def fit_of(std, unknown, loss=None, measured=None, by=ks.Shooting):
     measured = measured or {x: X, "triple": TRIPLE}
-    shooting = ks.Shooting(
+    start = {"initial": {x: None}} if by is ks.Shooting else {}
+    problem = by(
         LINE,
         ks.Experiment(TIME, measurements=measured, std=std),
         unknown,
         known=None if s in unknown else {s: 1.0},
-        initial={x: None},
         objective=ks.LeastSquares(loss, DF) if loss else ks.LeastSquares(),
+        **start,
     )
-    return shooting.solve({p: 1.0, **({s: 1.0} if s in unknown else {})}, optimizer="least-squares")
+    guess = {p: 1.0, **({s: 1.0} if s in unknown else {})}
+    if by is ks.Collocation:
+        return problem.solve(guess)
+    return problem.solve(guess, optimizer="least-squares")
 
 
 def by_complex_step(f, q):
     return np.array([np.imag(f(q + 1e-30j * e)) / 1e-30 for e in np.eye(q.size)])
 
 
+@pytest.mark.parametrize("by", [ks.Shooting, ks.Collocation])
 @pytest.mark.parametrize("case", CASES)
-def test_values_and_gradients_are_those_of_closed_forms(case):
+def test_values_and_gradients_are_those_of_closed_forms(case, by):
     std, unknown, loss, closed = CASES[case]
-    density = fit_of(std, unknown, loss).log_density()
+    density = fit_of(std, unknown, loss, by=by).log_density()
     theta = density.best * np.linspace(0.95, 1.05, density.size)
     value, gradient = density.value_and_gradient(theta)
     assert value == pytest.approx(closed(theta), abs=1e-9 * abs(value)) == density.value(theta)
