@@ -125,6 +125,50 @@ def test_constants_are_those_of_scipy():
     assert density.names == ["p", "x(0)"] and "2 unknowns" in str(density)
 
 
+a, u = ks.dynamicsymbols("a u")
+g = sp.Symbol("g")
+SWING = ks.Model("swing", [x, a], [u], [g], [x.diff(ks.t) - a, a.diff(ks.t) + g * sp.sin(x) - u])
+RECORD = {
+    "time": TIME,
+    "inputs": {u: np.sin(3.0 * TIME)},
+    "measurements": {x: np.cos(2.0 * TIME) + 0.1 * RNG.standard_normal(21)},
+    "std": {x: 0.1},
+}
+
+
+def test_shooting_and_collocation_have_one_density():
+    """By the same method, also far from the estimates; gradients against differences."""
+    trials = [ks.Experiment(**RECORD), ks.Experiment(**RECORD)]
+    shooting = ks.Shooting(
+        SWING, trials, {g: (1.0, 9.0)}, initial={x: None, a: 0.0}, method="trapezoid"
+    )
+    guess = {g: 4.0, x: [np.cos(2.0 * TIME)] * 2}
+    shot = shooting.solve(guess, optimizer="least-squares").log_density()
+    solved = ks.Collocation(
+        SWING, trials, {g: (1.0, 9.0)}, boundary=[ks.at_start(a)], scheme="trapezoid"
+    ).solve(guess)
+    found = solved.log_density()
+    assert found.names == shot.names == ["g", "x(0) of trial 0", "x(0) of trial 1"]
+    for theta in (found.best * [1.02, 0.99, 1.0], np.array([6.5, 2.0, 0.4])):
+        (value, slopes), (other, others) = (d.value_and_gradient(theta) for d in (found, shot))
+        assert value == pytest.approx(other, rel=1e-11)
+        np.testing.assert_allclose(slopes, others, rtol=1e-9)
+        steps = 1e-6 * np.eye(3)
+        rise = [(found.value(theta + e) - found.value(theta - e)) / 2e-6 for e in steps]
+        np.testing.assert_allclose(slopes, rise, rtol=1e-7, atol=1e-7 * abs(slopes).max())
+
+
+def test_what_does_not_follow_from_parameters_and_starts_is_said():
+    trial, unknown = ks.Experiment(**RECORD), {g: (1, 9)}
+    tied = ks.Collocation(SWING, trial, unknown, boundary=[ks.at_end(x) - ks.at_start(x)])
+    with pytest.raises(ValueError, match=r"no log-density: 81 equations .* use ks.Shooting"):
+        tied.solve({g: 4.0}).log_density()
+    bare = ks.Experiment(**{**RECORD, "inputs": {}})
+    noisy = ks.Collocation(SWING, bare, unknown, noise={u: 0.3})
+    with pytest.raises(ValueError, match="with process noise .* use ks.Shooting"):
+        noisy.solve({g: 4.0}).log_density()
+
+
 @pytest.fixture(scope="module")
 def of_slope():
     """x = x(0) + p t with one standard deviation that is not known: the density is Student's t."""

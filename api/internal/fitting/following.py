@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 from scipy.sparse.linalg import splu
 
 from kinesym.internal.fitting.curvature import prior_squares
@@ -57,9 +57,13 @@ class Following:
         r = layout.parameter_offset + np.arange(len(layout.parameters))
         mine = np.array([*r, *starts], dtype=np.intp)
         mine = mine[free[mine]]
-        others = np.setdiff1d(np.flatnonzero(free), mine)
         lower, upper = problem.constraint_bounds
-        made = Following(problem, best, mine, others, np.flatnonzero(lower == upper))
+        rows = np.flatnonzero(lower == upper)
+        told = _told(csr_array(problem.constraint_jacobian(best))[rows], r, mine)
+        mine = np.setdiff1d(mine, list(told))
+        others = np.setdiff1d(np.flatnonzero(free), mine)
+        mine = np.concatenate([np.intersect1d(mine, r), np.setdiff1d(mine, r)])
+        made = Following(problem, best, mine, others, rows)
         timed = any(channel.delay for channel in problem.about.timed)
         if timed or problem.about.interval_measurements:
             what = "samples that are not at nodes" if not timed else "sensors of unknown delay"
@@ -209,6 +213,16 @@ class Following:
 
     def _entries(self, q: Array) -> Array:
         return np.where(self.log, np.log(np.where(self.log, q, 1.0)), q)
+
+
+def _told(rows: csr_array, parameters: NDArray[np.intp], mine: NDArray[np.intp]) -> set[int]:
+    """Starts, of the places of parameters and starts, that conditions on these alone tell."""
+    found = set[int]()
+    for k in range(rows.shape[0]):
+        places = rows.indices[rows.indptr[k] : rows.indptr[k + 1]]
+        if len(places) and np.isin(places, mine).all():
+            found |= {*[j for j in places.tolist() if j not in parameters and j not in found][:1]}
+    return found
 
 
 def as_asked(problem: Discretisation) -> Estimation:
