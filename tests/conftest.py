@@ -110,6 +110,7 @@ INTERPRETED = (
     "api/test_hybrid_sensitivity.py",
     "api/test_identification.py",
     "api/test_intervals.py",
+    "api/test_jax.py",
     "api/test_jumps.py",
     "api/test_likelihood.py",
     "api/test_log_density.py",

@@ -86,9 +86,9 @@ class Experiment:
     (zero-order hold). `measurements` keeps measurements at the nodes, `timed` those at times of
     their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
     other measurements the group that shares a standard deviation: the text given, else their own
-    name; `estimated_std` the groups of those that `with_std` was told. Warns of single long steps among short
-    ones between measurements, which look like rows left out. Raises `ValueError` naming the array,
-    what was expected and what was given.
+    name; `estimated_std` the groups of those that `with_std` was told. Warns of single long steps
+    among short ones between measurements, which look like rows left out. Raises `ValueError` naming
+    the array, what was expected and what was given.
     """
 
     time: ArrayLike | None = None

@@ -165,7 +165,7 @@ def test_what_does_not_follow_from_parameters_and_starts_is_said():
         tied.solve({g: 4.0}).log_density()
     bare = ks.Experiment(**{**RECORD, "inputs": {}})
     noisy = ks.Collocation(SWING, bare, unknown, noise={u: 0.3})
-    with pytest.raises(ValueError, match="with process noise .* use ks.Shooting"):
+    with pytest.raises(ValueError, match=r"with process noise .* use ks.Shooting"):
         noisy.solve({g: 4.0}).log_density()
 
 

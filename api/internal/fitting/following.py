@@ -93,7 +93,7 @@ class Following:
 
     @property
     def log(self) -> NDArray[np.bool_]:
-        """Which of them z has the logarithm of."""
+        """Mask of those of which z has the logarithm."""
         layout = self.problem.layout
         every = np.zeros(layout.n_variables, dtype=bool)
         layout.parameter_values(every)[:] = layout.owned.log
