@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
@@ -31,7 +32,7 @@ from kinesym.codegen.schedule import (
 
 _LONGEST = 90  # characters of an expression that is written inside its only user
 #: Argument number, position, kind and C name of every symbol of a kernel.
-_Inputs = dict[str, tuple[int, int, bool, str]]
+Inputs = dict[str, tuple[int, int, bool, str]]
 #: Files of the pieces of a kernel at most: enough to be compiled in parallel. Each takes some 20 ms
 #: more than its pieces do: of a model with 80 muscles 84 files took 7.6 CPU-s, 26 take 6.3.
 _FILES = 8
@@ -100,7 +101,7 @@ def _groups(kernels: list[Kernel]) -> list[list[Kernel]]:
 
 def _kernel_files(kernel: Kernel) -> dict[str, str]:
     """Translation units of one kernel: one if its pieces are loops of their own."""
-    plan, inputs = schedule(kernel), _inputs(kernel)
+    plan, inputs = schedule(kernel), inputs_of(kernel)
     apart, inline = [], []
     for number, piece in enumerate(plan.varying):
         name = f"{kernel.name}_{number}"
@@ -148,7 +149,7 @@ def _signature(name: str, hoisted: bool) -> str:
     )
 
 
-def _kernel_body(kernel: Kernel, plan: Schedule, inputs: _Inputs) -> str:
+def _kernel_body(kernel: Kernel, plan: Schedule, inputs: Inputs) -> str:
     """The functions of the kernel table: hoisted part, loop over blocks, and the entry itself."""
     parts = []
     for number, piece in enumerate(plan.uniform):
@@ -252,8 +253,8 @@ def _fixed_steps(program: Program, name: str, tableau: Any) -> str:
     """Explicit steps; the method, and a small right-hand side, are compiled into the loop."""
     c, rows = tableau["c"], tableau["a"]
     stages = len(c) - 1
-    nodes = ", ".join(map(_number, c))
-    table = "".join(f"    {{{', '.join(map(_number, row))}}},\n" for row in rows)
+    nodes = ", ".join(map(number, c))
+    table = "".join(f"    {{{', '.join(map(number, row))}}},\n" for row in rows)
     text = (
         f"/* explicit steps: {name} */\n#define KS_FIXED ks_fixed_{identifier(name)}\n"
         f"#define KS_STAGES {stages}\nstatic const double ks_c[] = {{{nodes}}};\n"
@@ -300,7 +301,7 @@ def _sweep(program: Program) -> str:
 
 def _rhs_text(rhs: Kernel) -> str:
     plan = schedule(rhs)
-    piece, inputs = joined(plan.varying), _inputs(rhs)
+    piece, inputs = joined(plan.varying), inputs_of(rhs)
     function = _piece_function(rhs, plan, inputs, piece, "rhs_0", hoisted=False)
     return f"{_include(rhs)}\nstatic inline {function}"
 
@@ -309,9 +310,9 @@ def _rhs_text(rhs: Kernel) -> str:
 
 
 def _piece_function(
-    kernel: Kernel, plan: Schedule, inputs: _Inputs, piece: Piece, name: str, *, hoisted: bool
+    kernel: Kernel, plan: Schedule, inputs: Inputs, piece: Piece, name: str, *, hoisted: bool
 ) -> str:
-    lines = _Printer(kernel, plan, inputs, piece, hoisted).lines()
+    lines = Printer(kernel, plan, inputs, piece, hoisted).lines()
     body = "\n".join(f"    {line}" for line in lines)
     unused = "(void)a, (void)u, (void)w;"
     if not hoisted:
@@ -319,11 +320,14 @@ def _piece_function(
     return f"{_signature(name, hoisted)} {{\n    {unused}\n{body}\n}}\n"
 
 
-class _Printer:
-    """Prints the statements of one piece."""
+class Printer:
+    """Statements of one piece, as text of vectors; `codegen.c99` prints numbers."""
+
+    #: Type of a value.
+    TYPE = "V"
 
     def __init__(
-        self, kernel: Kernel, plan: Schedule, inputs: _Inputs, piece: Piece, hoisted: bool
+        self, kernel: Kernel, plan: Schedule, inputs: Inputs, piece: Piece, hoisted: bool
     ) -> None:
         self.kernel, self.graph, self.piece, self.hoisted = kernel, kernel.graph, piece, hoisted
         self.slots: dict[int, int] = {} if hoisted else plan.slots
@@ -350,7 +354,7 @@ class _Printer:
 
     def _declare(self, node: int, name: str, text: str) -> str:
         self.text[node] = (name, ATOM)
-        self.statements.append(f"const V {name} = {text};")
+        self.statements.append(f"const {self.TYPE} {name} = {text};")
         return name
 
     def _compute(self, node: int) -> None:
@@ -368,9 +372,12 @@ class _Printer:
             return
         angle = self._vector(self.graph.args[sine][0])
         s, c = f"v{sine}", f"v{cosine}"
-        self.statements.append(f"V {s}, {c};")
-        self.statements.append(f"ks_sincos({angle}, &{s}, &{c});")
+        self._sine_and_cosine(angle, s, c)
         self.text[sine], self.text[cosine] = (s, ATOM), (c, ATOM)
+
+    def _sine_and_cosine(self, angle: str, sine: str, cosine: str) -> None:
+        self.statements.append(f"V {sine}, {cosine};")
+        self.statements.append(f"ks_sincos({angle}, &{sine}, &{cosine});")
 
     def _compute_one(self, node: int) -> None:
         text, precedence = self._expression(node)
@@ -387,14 +394,17 @@ class _Printer:
                 self.statements.append(f"u[{k}] = ks_first({value});")
             else:
                 label = self.kernel.labels[k].replace("*/", "* /")
-                self.statements.append(f"ks_store(out + {k} * ld, {value}); /* {label} */")
+                self.statements.append(f"{self._stored(k, value)}; /* {label} */")
+
+    def _stored(self, k: int, value: str) -> str:
+        return f"ks_store(out + {k} * ld, {value})"
 
     def _operand(self, node: int, precedence: int) -> str:
         """Text of `node` for use inside an operator of the given precedence."""
         if node in self.slots:
             return f"u[{self.slots[node]}]"
         if node in self.graph.value:
-            return _number(self.graph.value[node])
+            return self._number(self.graph.value[node])
         if node not in self.text:
             self._declare(node, *self._load(self.graph.name[node]))
         text, own = self.text[node]
@@ -420,8 +430,14 @@ class _Printer:
         if op == "pow" and self.graph.value.get(args[1]) in (1.5, 2.5):
             x = self._operand(args[0], ATOM)
             square = "*".join([x] * int(self.graph.value[args[1]]))
-            return f"{square}*ks_sqrt({x})", PRODUCT
-        return f"ks_{op}({', '.join(self._vector(a) for a in args)})", ATOM
+            return f"{square}*{self._call('sqrt', [x])}", PRODUCT
+        return self._call(op, [self._vector(a) for a in args]), ATOM
+
+    def _call(self, op: str, operands: Sequence[str]) -> str:
+        return f"ks_{op}({', '.join(operands)})"
+
+    def _number(self, value: float) -> str:
+        return number(value)
 
     def _from_table(self, op: str, args: tuple[int, ...]) -> str:
         """A function of kinesym_table.h, of numbers that follow the symbols of an argument."""
@@ -430,9 +446,9 @@ class _Printer:
         return f"ks_{op}({where}, {count}, {self._vector(args[3])})"
 
 
-def _inputs(kernel: Kernel) -> _Inputs:
+def inputs_of(kernel: Kernel) -> Inputs:
     """C names are distinct."""
-    found: _Inputs = {}
+    found: Inputs = {}
     taken: set[str] = set()
     for number, argument in enumerate(kernel.arguments):
         for k, symbol in enumerate(argument.symbols):
@@ -444,7 +460,8 @@ def _inputs(kernel: Kernel) -> _Inputs:
     return found
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Text of a constant."""
     if value != value:
         return "(double)NAN"
     if value in (float("inf"), float("-inf")):

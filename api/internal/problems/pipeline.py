@@ -14,17 +14,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from kinesym.base.checks import check_kind
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.c import emit, printed_from
-from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.own import only_compiled
 from kinesym.codegen.transcribe import output_slopes
-from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import CompilerError, build
 from kinesym.runtime.library.files import Files
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
@@ -36,7 +32,6 @@ from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
 from kinesym.runtime.progress import waiting_line
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.symbolic.model import Model
 from kinesym.symbolic.problem import Problem
 
 
@@ -139,18 +134,3 @@ def slopes_library(problem: Problem) -> Built | None:
         return None
     program = output_slopes(problem)
     return realise(program) if program.kernels else None
-
-
-def compile(model: Model) -> Functions:
-    """Compile residual, right-hand side and outputs of `model` into functions of arrays.
-
-    An unchanged model is taken from the cache. Jacobians are built when the first is asked for.
-    Raises `kinesym.runtime.library.build.CompilerError` if there is no working C compiler,
-    `ValueError` for what is no model or has no C.
-    """
-    check_kind(model, Model, "kinesym")
-    return Functions(realise(model_functions(model)), partial(_jacobians, model))
-
-
-def _jacobians(model: Model) -> Built:
-    return realise(model_jacobians(model))

@@ -1,0 +1,61 @@
+"""`export`: the code of a model or problem, for programs without kinesym."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from kinesym.base.checks import check_choice
+from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
+from kinesym.internal.exporting.folder import written
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.tree import Tree
+
+
+@dataclass(frozen=True)
+class Target:
+    """Language or format. kinds : what it takes, with the function that makes of it the content of
+    files by name, or, if `folder` is False, an object."""
+
+    kinds: Mapping[type, Callable[..., Any]]
+    folder: bool = True
+
+
+#: Targets by name.
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {"c99": Target({Model: model_files, Tree: tree_files, Hybrid: hybrid_files})}
+)
+
+
+def export(what: Any, folder: str | Path | None = None, target: str = "c99", **options: Any) -> Any:
+    """Write the code of a model for programs without kinesym.
+
+    Parameters
+    ----------
+    what : a `Model`.
+    folder : a new or empty folder, or one that `export` wrote before, whose files have not been
+        edited since. It appears as a whole or not at all.
+    target : "c99": functions of one point without allocation, in a header that explains them, with
+        their Jacobians as entries by columns, and a program that calls them. `precision="single"`
+        has `float` in place of `double`.
+
+    Returns what was written, whose `str` says what has changed. The files are the user's: no
+    licence of kinesym binds them. Raises `ValueError` for what the target cannot say,
+    `FileExistsError` for a folder with files of others or with files that were edited since.
+    """
+    check_choice(target, TARGETS, "target")
+    chosen = TARGETS[target]
+    make = next((f for kind, f in chosen.kinds.items() if isinstance(what, kind)), None)
+    if make is None:
+        kinds = " or a ".join(kind.__name__ for kind in chosen.kinds)
+        raise ValueError(f"the target {target} takes a {kinds}, got {type(what).__name__}")
+    if not chosen.folder:
+        return make(what, **options)
+    if folder is None:
+        raise ValueError(f"the target {target} writes files: name a folder")
+    name = what.model.name if isinstance(what, Hybrid) else what.name
+    return written(folder, target, name, make(what, **options))

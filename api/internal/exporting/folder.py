@@ -1,0 +1,133 @@
+"""A folder of files that a program wrote: all or nothing, with a manifest that tells later what has
+changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+#: The list of what was written, in the folder.
+MANIFEST = "kinesym.json"
+
+
+@dataclass(frozen=True)
+class ExportedFolder:
+    """Folder that was written. files : names of the files. changed : those that are new, or differ
+    from what was there. removed : those that are no longer written."""
+
+    folder: Path
+    files: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        count = f"{len(self.files)} files in {self.folder}"
+        if len(self.changed) == len(self.files) and not self.removed:
+            return f"wrote {count}"
+        if not self.changed and not self.removed:
+            return f"nothing has changed: {count}"
+        parts = [f"changed {', '.join(self.changed)}"] * bool(self.changed)
+        parts += [f"removed {', '.join(self.removed)}"] * bool(self.removed)
+        return f"{count}; {'; '.join(parts)}"
+
+
+def written(
+    folder: str | Path, target: str, name: str, files: Mapping[str, bytes]
+) -> ExportedFolder:
+    """Write `files` into a folder, which is new, empty, or was written by this function before;
+    then what others put there stays.
+
+    Raises `FileExistsError` for another folder with files, for files that were edited since and for
+    those of others in the place of ours, and leaves all as it was; so does any failure on the way.
+    """
+    folder = Path(folder)
+    digests = {file: _digest(content) for file, content in sorted(files.items())}
+    before, others = _before(folder), _others(folder, digests)
+    about = {"kinesym": version("kinesym"), "target": target, "name": name, "files": digests}
+    every = {**files, MANIFEST: (json.dumps(about, indent=1) + "\n").encode()}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        for file, content in every.items():
+            path = made / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if file in digests and before.get(file) == digests[file]:
+                shutil.copy2(folder / file, path)  # with its time, for `make`
+            else:
+                path.write_bytes(content)
+        for file in others:
+            (made / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder / file, made / file)
+        made.chmod(0o755)
+        _put(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    changed = tuple(file for file in digests if before.get(file) != digests[file])
+    return ExportedFolder(folder, tuple(digests), changed, tuple(sorted({*before} - {*digests})))
+
+
+def _put(made: Path, folder: Path) -> None:
+    """Move what was made to its place."""
+    if not folder.exists():
+        made.rename(folder)
+        return
+    old = made.with_name(f"{made.name}-old")
+    folder.rename(old)
+    try:
+        made.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)
+
+
+def _before(folder: Path) -> dict[str, str]:
+    """Digests of the files that were written there before."""
+    if not folder.exists():
+        return {}
+    if not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file; name a folder")
+    there = _there(folder)
+    if not there:
+        return {}
+    if MANIFEST not in there:
+        raise FileExistsError(
+            f"{folder} has files that kinesym did not write, such as {min(there)}; name another "
+            "folder"
+        )
+    before: dict[str, str] = json.loads((folder / MANIFEST).read_text())["files"]
+    for file, digest in before.items():
+        path = folder / file
+        if path.exists() and _digest(path.read_bytes()) != digest:
+            raise FileExistsError(
+                f"{path} was edited since it was written; move it, or name another folder"
+            )
+    return {file: digest for file, digest in before.items() if file in there}
+
+
+def _there(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if not p.is_dir()}
+
+
+def _others(folder: Path, ours: Mapping[str, str]) -> list[str]:
+    """Files of others in a folder that was written before."""
+    if not (folder / MANIFEST).is_file():
+        return []
+    written_before = json.loads((folder / MANIFEST).read_text())["files"]
+    others = sorted(_there(folder) - {*written_before, MANIFEST})
+    if taken := [file for file in others if file in ours]:
+        raise FileExistsError(
+            f"{folder} has a file {taken[0]} that kinesym did not write; move it, or name another "
+            "folder"
+        )
+    return others
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
