@@ -11,6 +11,10 @@ from typing import Any
 from kinesym.base.checks import check_choice
 from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
 from kinesym.internal.exporting.folder import written
+from kinesym.internal.exporting.jax_function import density_function, model_function
+from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.log_density import LogDensity
+from kinesym.runtime.results.solution import Solution
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -27,7 +31,13 @@ class Target:
 
 #: Targets by name.
 TARGETS: Mapping[str, Target] = MappingProxyType(
-    {"c99": Target({Model: model_files, Tree: tree_files, Hybrid: hybrid_files})}
+    {
+        "c99": Target({Model: model_files, Tree: tree_files, Hybrid: hybrid_files}),
+        "jax": Target(
+            {Model: model_function, **dict.fromkeys((Fit, Solution, LogDensity), density_function)},
+            folder=False,
+        ),
+    }
 )
 
 
@@ -41,7 +51,10 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         edited since. It appears as a whole or not at all.
     target : "c99": functions of one point without allocation, in a header that explains them, with
         their Jacobians as entries by columns, and a program that calls them. `precision="single"`
-        has `float` in place of `double`.
+        has `float` in place of `double`. "jax": no files, but a function of JAX around the compiled
+        code: of a model f(x, u, p, t), its right-hand side, or with `time=` the simulation
+        f(p, x0, u), states (n, N), and `substeps=`; of a fit, or its `log_density()`, f(theta).
+        `jax.jit`, `jax.grad` and `jax.vmap` work.
 
     Returns what was written, whose `str` says what has changed. The files are the user's: no
     licence of kinesym binds them. Raises `ValueError` for what the target cannot say,

@@ -24,7 +24,6 @@ from record import table
 from report import leave, machine, number, parsed
 
 import kinesym as ks
-from kinesym.internal.exporting.jax_function import density_function
 from kinesym.symbolic.multibody.muscles import active_force, passive_force
 
 CHAINS, WALKERS, WARM = 4, 32, 300
@@ -84,7 +83,7 @@ def fitted(model: Any, truth: tuple[Any, ...], unknown: tuple[Any, ...], std: An
 
 
 def by_nuts(density: Any, draws: int) -> Drawn:
-    f, keys = density_function(density), jax.random.split(jax.random.key(0), 3)
+    f, keys = ks.export(density, target="jax"), jax.random.split(jax.random.key(0), 3)
     begin = time.process_time()
     warm = blackjax.window_adaptation(blackjax.nuts, f)
     (state, found), _ = jax.jit(warm.run, static_argnums=2)(keys[0], density.best, WARM)

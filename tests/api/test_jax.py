@@ -8,7 +8,6 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.base.extras import NotInstalled
-from kinesym.internal.exporting.jax_function import density_function, model_function
 from kinesym.runtime.simulation.swept import Swept
 
 jax = pytest.importorskip("jax")
@@ -36,6 +35,10 @@ def double():
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", before)
+
+
+def in_jax(what, **options):
+    return ks.export(what, target="jax", **options)
 
 
 def rates(x, u, p, t):
@@ -67,7 +70,7 @@ def stepped(p, x0, u):
 
 
 def test_right_hand_side_and_its_derivatives_both_ways():
-    f = model_function(SWING)
+    f = in_jax(SWING)
     np.testing.assert_allclose(jax.jit(f)(*POINT), rates(*POINT), rtol=1e-14)
     for way in (jax.jacrev, jax.jacfwd):
         for own, exact in zip(
@@ -81,7 +84,7 @@ def test_right_hand_side_and_its_derivatives_both_ways():
 
 
 def test_simulation_has_the_exact_gradient_of_its_steps_in_one_call_for_many(monkeypatch):
-    f = model_function(SWING, time=TIME, substeps=2)
+    f = in_jax(SWING, time=TIME, substeps=2)
     given = (POINT[2], POINT[0], COURSE)
     np.testing.assert_allclose(f(*given), stepped(*given), rtol=1e-14)
 
@@ -106,7 +109,7 @@ def test_simulation_has_the_exact_gradient_of_its_steps_in_one_call_for_many(mon
 
 def test_a_simulation_that_fails_is_not_a_number():
     grows = ks.Model("grows", [x], [], [g], [x.diff(ks.t) - g * x**2])
-    f = model_function(grows, time=np.linspace(0.0, 2.0, 401))
+    f = in_jax(grows, time=np.linspace(0.0, 2.0, 401))
     found = f([9.0], [1.0])
     assert np.isfinite(found[0, 10]) and np.isnan(found[0, -1])
     assert np.isnan(jax.grad(lambda p: f(p, [1.0])[0, -1])(jnp.array([9.0]))).all()
@@ -123,7 +126,7 @@ def fit():
 @pytest.mark.parametrize("of", ["fit", "unconstrained"])
 def test_density_of_a_fit(fit, of):
     density = fit.log_density() if of == "fit" else fit.log_density().unconstrained
-    f = density_function(fit if of == "fit" else density)
+    f = in_jax(fit if of == "fit" else density)
     theta = density.best + np.array([0.1, -0.05])
     value, slopes = jax.jit(jax.value_and_grad(f))(theta)
     assert value == density.value(theta)
@@ -136,11 +139,11 @@ def test_density_of_a_fit(fit, of):
 def test_what_jax_cannot_do_here_is_said(monkeypatch):
     jax.config.update("jax_enable_x64", False)
     with pytest.raises(ValueError, match=r"jax.config.update\('jax_enable_x64', True\)"):
-        model_function(SWING)
+        in_jax(SWING)
     jax.config.update("jax_enable_x64", True)
     late = ks.Model("late", [x], [], [g], [x.diff(ks.t) + ks.delayed(x, g)])
     with pytest.raises(ValueError, match="model late has delays"):
-        model_function(late)
+        in_jax(late)
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(NotInstalled, match=r"pip install 'kinesym\[jax\]'"):
-        model_function(SWING)
+        in_jax(SWING)
