@@ -9,7 +9,7 @@ from threading import Lock
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
@@ -93,6 +93,7 @@ class Unconstrained(LogDensity):
     """Log-density of coordinates y without bounds, see `LogDensity.unconstrained`."""
 
     constrained: LogDensity = field(kw_only=True)
+    line: Line = field(kw_only=True)
 
     @staticmethod
     def of(density: LogDensity) -> Unconstrained:
@@ -102,57 +103,76 @@ class Unconstrained(LogDensity):
         held = [name for name, a, b in zip(density.names, low, high, strict=True) if a >= b]
         if held:
             raise ValueError(f"{listed(held)} cannot move between its bounds: give it as known")
+        line, free = Line.of(density), np.full(density.size, np.inf)
 
         def at(y: Array, sloped: bool) -> tuple[Array, Array]:
-            theta, slope, height, rise = _natural(density, y)
+            theta, slope, height, rise = line.natural(y)
             values, slopes = density._found(theta, sloped)
-            return values + height.sum(axis=1), slopes * slope + rise
+            return values + height.sum(axis=-1), slopes * slope + rise
 
-        free = np.full(density.size, np.inf)
-        about = (_coordinates(density, density.best), (-free, free), np.zeros(density.size, bool))
-        return Unconstrained(density.names, *about, at, constrained=density)
+        about = (line.coordinates(density.best), (-free, free), np.zeros(density.size, bool), at)
+        return Unconstrained(density.names, *about, constrained=density, line=line)
 
     def theta(self, y: ArrayLike) -> Array:
         """Unknowns of coordinates, (n,) or (M, n)."""
-        return _natural(self.constrained, real_array(y, "y"))[0]
+        return self.line.natural(real_array(y, "y"))[0]
 
     def coordinates(self, theta: ArrayLike) -> Array:
         """Coordinates of unknowns, (n,) or (M, n); infinite at bounds."""
-        return _coordinates(self.constrained, real_array(theta, "theta"))
+        return self.line.coordinates(real_array(theta, "theta"))
 
 
-def _sides(density: LogDensity) -> tuple[Array, ...]:
-    """Bounds of what lies on a line, logarithms or unknowns, and which of them there are."""
-    log = density.logarithmic
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = (np.where(log, np.log(np.maximum(s, 0.0)), s) for s in density.support)
-    return low, high, np.isfinite(low), np.isfinite(high)
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The lines on which unknowns lie: logarithms, or unknowns themselves, between two bounds,
+    above or below one, which are numbers of unknowns, as `log` is."""
 
+    low: Array
+    high: Array
+    between: NDArray[np.intp]
+    above: NDArray[np.intp]
+    below: NDArray[np.intp]
+    log: NDArray[np.intp]
 
-def _natural(density: LogDensity, y: Array) -> tuple[Array, Array, Array, Array]:
-    """theta of y, d theta / d y, log |d theta / d y|, and the derivative of that."""
-    low, high, below, above = _sides(density)
-    with np.errstate(all="ignore"):
-        far, share = np.exp(y), expit(y)
-        both, width = below & above, high - low
-        kinds = [both, below, above]
-        line = np.select(kinds, [low + width * share, low + far, high - far], y)
-        slope = np.select(kinds, [width * share * expit(-y), far, -far], np.ones_like(y))
-        height = np.select(
-            kinds, [np.log(width) - np.logaddexp(0, y) - np.logaddexp(0, -y), y, y], 0 * y
-        )
-        rise = np.select(kinds, [expit(-y) - share, 1 + 0 * y, 1 + 0 * y], 0 * y)
+    @staticmethod
+    def of(density: LogDensity) -> Line:
+        """Lines of the unknowns of a density."""
         log = density.logarithmic
-        theta = np.where(log, np.exp(line), line)
-        height, rise = height + np.where(log, line, 0.0), rise + np.where(log, slope, 0.0)
-    return theta, np.where(log, theta * slope, slope), height, rise
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = (np.where(log, np.log(np.maximum(s, 0.0)), s) for s in density.support)
+        ends, tops = np.isfinite(low), np.isfinite(high)
+        kinds = (ends & tops, ends & ~tops, ~ends & tops, log)
+        return Line(low, high, *map(np.flatnonzero, kinds))
 
+    def natural(self, y: Array) -> tuple[Array, Array, Array, Array]:
+        """theta of y, d theta / d y, log |d theta / d y|, and the derivative of that; (..., n)."""
+        theta, slope, height, rise = y.copy(), np.ones_like(y), np.zeros_like(y), np.zeros_like(y)
+        with np.errstate(all="ignore"):
+            if (k := self.between).size:
+                share, rest, width = expit(y[..., k]), expit(-y[..., k]), (self.high - self.low)[k]
+                theta[..., k] = self.low[k] + width * share
+                slope[..., k] = width * share * rest
+                height[..., k] = np.log(width) + log_expit(y[..., k]) + log_expit(-y[..., k])
+                rise[..., k] = rest - share
+            for k, end, sign in ((self.above, self.low, 1.0), (self.below, self.high, -1.0)):
+                if k.size:
+                    slope[..., k] = sign * np.exp(y[..., k])
+                    theta[..., k] = end[k] + slope[..., k]
+                    height[..., k], rise[..., k] = y[..., k], 1.0
+            if (k := self.log).size:
+                height[..., k] += theta[..., k]
+                rise[..., k] += slope[..., k]
+                theta[..., k] = np.exp(theta[..., k])
+                slope[..., k] *= theta[..., k]
+        return theta, slope, height, rise
 
-def _coordinates(density: LogDensity, theta: Array) -> Array:
-    """y of theta."""
-    low, high, below, above = _sides(density)
-    with np.errstate(all="ignore"):
-        line = np.where(density.logarithmic, np.log(theta), theta)
-        logit = np.log(line - low) - np.log(high - line)
-        kinds = [below & above, below, above]
-        return np.select(kinds, [logit, np.log(line - low), np.log(high - line)], line)
+    def coordinates(self, theta: Array) -> Array:
+        """y of theta, (..., n)."""
+        y = theta.copy()
+        with np.errstate(all="ignore"):
+            y[..., self.log] = np.log(y[..., self.log])
+            k = self.between
+            y[..., k] = np.log(y[..., k] - self.low[k]) - np.log(self.high[k] - y[..., k])
+            y[..., self.above] = np.log(y[..., self.above] - self.low[self.above])
+            y[..., self.below] = np.log(self.high[self.below] - y[..., self.below])
+        return y

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-
 from kinesym.base.extras import installed
 
 TOP = Path(__file__).parents[2]
