@@ -11,8 +11,8 @@ TOP = Path(__file__).parents[2]
 NAMES = record.names()
 #: Records of this day and later say for which instructions the kernels were made.
 SINCE = "2026-11-28"
-#: Scripts that keep none: their tables are in docs/gallery/index.md, in tests, or in a report; of one that is
-#: to be measured on a quiet machine there is none yet.
+#: Scripts that keep none: their tables are in docs/gallery/index.md, in tests, or in a report; of
+#: `exported` there is none yet.
 WITHOUT = {"exported", "gallery", "iterations", "published", "record", "report"}
 
 STANDING = "standing, 8 gains, 6,000 nodes"
