@@ -177,7 +177,7 @@ class ShootingProblem:
             return self.simulated(given.on(remeasured(given.trials, record), parts))
 
         def many() -> Callable[[Array], Squares] | None:
-            symbolic = self.program and self.program.problem
+            symbolic = None if self.program is None else self.program.problem
             found = together(given, symbolic, self.identification(given))
             return None if found is None else in_groups(found)
 
