@@ -13,8 +13,12 @@ from kinesym.collocation import Collocation
 from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
 from kinesym.internal.exporting.c99_problem import problem_files
 from kinesym.internal.exporting.folder import written
+from kinesym.internal.exporting.jax_function import density_function, model_function
 from kinesym.internal.exporting.python_file import python_files
 from kinesym.internal.exporting.simd import lane_files
+from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.log_density import LogDensity
+from kinesym.runtime.results.solution import Solution
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -53,6 +57,10 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "simd": Target({Model: lane_files}),
         "casadi": Target(dict.fromkeys((Model, Tree, Collocation), _in_casadi), folder=False),
         "python": Target({Model: python_files, Tree: python_files}),
+        "jax": Target(
+            {Model: model_function, **dict.fromkeys((Fit, Solution, LogDensity), density_function)},
+            folder=False,
+        ),
     }
 )
 
@@ -67,11 +75,16 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         edited since. It appears as a whole or not at all.
     target : "c99": functions of one point without allocation, in a header that explains them, with
         their Jacobians as entries by columns, and a program that calls them. `precision="single"`
-        has `float` in place of `double`. "python": one file of NumPy, for papers and teaching, with
-        the same functions and Jacobians. "casadi": no files, but what CasADi takes; of a model or
-        tree `casadi.Function`s of SX by name, "residual" (xdot, x, u, p, t), "outputs" and "rhs"
-        (x, u, p, t); of a `Collocation` "nlp", for `casadi.nlpsol`, and "arguments" of that solver,
-        start and bounds.
+        has `float` in place of `double`; of a `Collocation` cost, constraints and derivatives over
+        all nodes, with data and a program for IPOPT, from `guess=`. "simd": functions of many
+        points per call, `lanes=8` of them side by side. "python": one file of NumPy, for papers and
+        teaching, with the same functions and Jacobians. "casadi": no files, but what CasADi takes;
+        of a model or tree `casadi.Function`s of SX by name, "residual" (xdot, x, u, p, t),
+        "outputs" and "rhs" (x, u, p, t); of a `Collocation` "nlp", for `casadi.nlpsol`, and
+        "arguments" of that solver, start and bounds. "jax": no files, but a function of JAX around
+        the compiled code: of a model f(x, u, p, t), its right-hand side, or with `time=` the
+        simulation f(p, x0, u), states (n, N), and `substeps=`; of a fit, or its `log_density()`,
+        f(theta). `jax.jit`, `jax.grad` and `jax.vmap` work.
 
     Returns what was written, whose `str` says what has changed. The files are the user's: no
     licence of kinesym binds them. Raises `ValueError` for what the target cannot say,

@@ -17,7 +17,7 @@ from kinesym.codegen.evaluate import (
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import name_of
+from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, CollocationScheme
 
@@ -143,6 +143,30 @@ def differentiated(problem: Problem, scheme: CollocationScheme | None) -> Progra
     about |= {"outputs": list(model.outputs), "outputs_need_rates": _need_rates(model)}
     name = f"{model.name}_differentiated".replace("-", "_")
     return Program(name, tuple(kernels), {"stepping": about}, problem.tables.values)
+
+
+def swept(model: Model) -> Program:
+    """Program of explicit steps of many members, each with parameters of its own, and the kernel
+    `tangent` of their derivatives by states, inputs, parameters and time, in this order.
+
+    Raises `ValueError` if x' cannot be solved for, or inputs are delayed.
+    """
+    if model.delays:
+        raise ValueError(
+            f"model {model.name} has delays ({model.delays[0].name}), and no right-hand side of "
+            "the present alone; simulate it with ks.simulate, differentiate by ks.sensitivities"
+        )
+    s = model_symbols(model, varying=True)
+    [rhs] = _rhs(model, s, required=True)
+    tangent, pattern, solution = _tangent(model, s, [*model.inputs, *model.parameters, t])
+    about = explicit_description(model, varying=True, solution=solution)
+    about |= {"pattern": pattern_of(pattern)}
+    return Program(
+        f"{model.name}_swept".replace("-", "_"),
+        (rhs, tangent),
+        {"stepping": about},
+        model.tables.values,
+    )
 
 
 def _tangent(

@@ -76,6 +76,17 @@ def merit_of(
     return objective + 2.0 * float(sum(np.log(std).sum() for std in own))
 
 
+def log_height(trials: Sequence[Experiment], loss: RobustLoss | None) -> float:
+    """log of the density of the samples at residuals of zero, with standard deviations of 1 where
+    these are not known."""
+    density, found = _normal if loss is None else _student(loss), 0.0
+    for trial in trials:
+        for name, row in trial.measured.items():
+            std = trial.divisors[name][~np.isnan(row)]
+            found += density(np.zeros(len(std)), std)
+    return found
+
+
 def _normal(e: Array, std: Array) -> float:
     """log of the density of residuals e std of normal errors, (n,)."""
     return float(-0.5 * (e @ e + np.log(2.0 * np.pi * std**2).sum()))

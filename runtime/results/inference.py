@@ -13,6 +13,7 @@ from kinesym.runtime.nlp.samples import Influence, Samples
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_record
 from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
+from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.series import Series
 from kinesym.runtime.statistics.sandwich import sandwich
@@ -67,6 +68,9 @@ class Inference(Protocol):
 
     def refit(self, record: Record) -> Array | None:
         """Estimates (r,) from other measurements, None if it does not converge."""
+
+    def log_density(self, std: Mapping[str, float]) -> LogDensity:
+        """Log-density of the unknowns; std : what was estimated of standard deviations."""
 
 
 def by_sandwich(

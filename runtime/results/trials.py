@@ -35,6 +35,7 @@ from kinesym.runtime.results.inference import (
     by_sandwich,
 )
 from kinesym.runtime.results.likelihood import Likelihood
+from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings, target_of
@@ -316,6 +317,18 @@ class Trials(ByName, Saved):
             raise ValueError(f"no bands without convergence: {self.message}")
         wanted = None if names is None else chosen(names, self.keys())
         return self._asked().bands(wanted)
+
+    def log_density(self) -> LogDensity:
+        """Log-density of the unknowns given the samples, as functions of arrays for samplers.
+
+        Likelihood times the priors that are known; of others see
+        `kinesym.runtime.estimation.density`. Unknowns are parameters and starts, and standard
+        deviations that were not given, named std(...). The density of a fit by collocation is of
+        those, too, and trajectories follow. Raises `ValueError` for a loaded result, an objective
+        that is no likelihood, and for what does not follow from parameters and starts, as
+        trajectories with process noise.
+        """
+        return self._asked().log_density(self.estimated_std)
 
     def bootstrap(self, records: int = 200, seed: int = 0, executor: Any = None) -> Bootstrap:
         """Bootstrap estimates of so many records, with residuals resampled in blocks as long as

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.density import log_density
 from kinesym.runtime.results.bands import Bands, band_of
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
+from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
+from kinesym.runtime.shooting.density import misfit
 from kinesym.runtime.shooting.neighbour import Follows, near_minimum
 from kinesym.runtime.shooting.residuals import measured, through_segments
 from kinesym.runtime.shooting.task import Task
@@ -129,6 +132,15 @@ class ShootingInference:
         """Estimates from other measurements, from the minimum; None without convergence."""
         q, good = self._solved(self.task.remeasured(record), self.q)
         return q[: len(self.trials.unknowns.parameters)].copy() if good else None
+
+    def log_density(self, std: Mapping[str, float]) -> LogDensity:
+        """See `Inference`."""
+        if self.trials.unknowns.several:
+            raise ValueError(
+                "states between segments follow from parameters and starts: there is a log-density "
+                "with segments=1"
+            )
+        return log_density(self.task.estimation, misfit(self.task, self.q), std)
 
     @property
     def _free(self) -> NDArray[np.intp]:

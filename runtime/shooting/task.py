@@ -13,6 +13,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.batched_squares import Squares
 from kinesym.runtime.shooting.estimate_shifts import FinerTrials
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.experiment import Experiment
@@ -26,7 +27,8 @@ class Task:
     given : the trials as they were given. finer : makes the trials with finer steps; raises
     `ValueError` where it cannot. remeasured : the trials with other samples. combine : an
     expression at a trajectory, with `arguments`, `values` and `partly` as `Combination` of
-    `kinesym.internal.fitting` has them. gaps : sentences on samples that are left out.
+    `kinesym.internal.fitting` has them. many : makes J at many q at once, None where that is not
+    possible. gaps : sentences on samples that are left out.
     """
 
     trials: Simulated
@@ -35,6 +37,7 @@ class Task:
     finer: Callable[[], FinerTrials]
     remeasured: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
+    many: Callable[[], Callable[[Array], Squares] | None]
     gaps: Sequence[str] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 

@@ -86,9 +86,9 @@ class Experiment:
     (zero-order hold). `measurements` keeps measurements at the nodes, `timed` those at times of
     their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
     other measurements the group that shares a standard deviation: the text given, else their own
-    name; `estimated_std` are those that `with_std` was told. Warns of single long steps among short
-    ones between measurements, which look like rows left out. Raises `ValueError` naming the array,
-    what was expected and what was given.
+    name; `estimated_std` the groups of those that `with_std` was told. Warns of single long steps
+    among short ones between measurements, which look like rows left out. Raises `ValueError` naming
+    the array, what was expected and what was given.
     """
 
     time: ArrayLike | None = None
@@ -105,7 +105,7 @@ class Experiment:
     held: frozenset[str] = field(init=False)
     timed: Mapping[str, TimedSamples] = field(init=False)
     unknown_std: Mapping[str, str] = field(init=False)
-    estimated_std: frozenset[str] = field(init=False, default=frozenset())
+    estimated_std: Mapping[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -201,8 +201,17 @@ class Experiment:
         own = {n: np.full(len(measured[n]), found[k]) for n, k in self.unknown_std.items()}
         std = {**self.std, **own}
         object.__setattr__(made, "std", {name: std[name] for name in measured})
-        object.__setattr__(made, "estimated_std", self.estimated_std.union(own))
+        object.__setattr__(made, "estimated_std", {**self.estimated_std, **self.unknown_std})
         object.__setattr__(made, "unknown_std", {})
+        return made
+
+    def without_estimated_std(self) -> Experiment:
+        """Copy before `with_std`."""
+        made = copy(self)
+        std = {name: row for name, row in self.std.items() if name not in self.estimated_std}
+        object.__setattr__(made, "std", std)
+        object.__setattr__(made, "unknown_std", {**self.unknown_std, **self.estimated_std})
+        object.__setattr__(made, "estimated_std", {})
         return made
 
     def begun(self, share: float, least: int) -> Experiment:

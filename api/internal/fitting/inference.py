@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
@@ -12,8 +12,10 @@ import numpy as np
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.curvature import Curvature, solved_of
 from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.following import Following, as_asked
 from kinesym.internal.fitting.sizes import scaling
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.density import log_density
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
@@ -23,6 +25,7 @@ from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.estimates import Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference, Influences
+from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
@@ -144,6 +147,11 @@ class CollocationInference:
             return None
         return self.nlp.layout.parameter_values(self.nlp.layout.natural(found.z)).copy()
 
+    def log_density(self, std: Mapping[str, float]) -> LogDensity:
+        """See `Inference`; trajectories follow from parameters and starts by the equations."""
+        problem = self.here.problem
+        return log_density(as_asked(problem), Following.of(problem, self.best.z).misfit(), std)
+
     @cached_property
     def _factors(self) -> KktFactors | Projected:
         return solver(self.here.kkt)
@@ -262,6 +270,14 @@ class MarginalInference:
         used = np.flatnonzero(row)
         variance = float(row[used] @ self.about.covariance[np.ix_(used, used)] @ row[used])
         return value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
+
+    def log_density(self, std: Mapping[str, float]) -> NoReturn:
+        """Raise `ValueError`: there is none of parameters and starts."""
+        raise ValueError(
+            "there is no log-density: with process noise or random effects trajectories do not "
+            "follow from parameters and starts; use ks.Shooting of the model without them, or "
+            "intervals by method='t', from the curvature of the marginal likelihood"
+        )
 
     def _none(self, *what: Any) -> NoReturn:
         raise ValueError(

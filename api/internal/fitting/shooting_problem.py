@@ -5,7 +5,7 @@ It is a value: a problem of other trials, or with other numbers, has the same li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from kinesym.base import checks
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.hybrid_shooting import hybrid_trials
+from kinesym.internal.fitting.shooting_starts import in_groups, together
 from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.delay_sources import undelayed_objective
 from kinesym.internal.problems.homotopy import with_homotopy
@@ -31,8 +32,10 @@ from kinesym.internal.problems.step_options import chooses_steps, methods_of
 from kinesym.internal.problems.unseen_jumps import Moved, judged, moved_by
 from kinesym.internal.running.finer_steps import finer_shooting
 from kinesym.internal.running.jump_events import with_events
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.shooting.batched_squares import Squares
 from kinesym.runtime.shooting.estimate_shifts import FinerTrials
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.task import Task
@@ -173,7 +176,12 @@ class ShootingProblem:
             parts = 1 if isinstance(self.system, Hybrid) else given.steps.substeps
             return self.simulated(given.on(remeasured(given.trials, record), parts))
 
-        about = (self.given.trials, finer, again, combination, given.gaps, self.timings)
+        def many() -> Callable[[Array], Squares] | None:
+            symbolic = None if self.program is None else self.program.problem
+            found = together(given, symbolic, self.identification(given))
+            return None if found is None else in_groups(found)
+
+        about = (self.given.trials, finer, again, combination, many, given.gaps, self.timings)
         return Task(trials, given.bounds, *about)
 
     def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:

@@ -121,6 +121,17 @@ def together(
     return Together(squares, members_of_group(stepper, unknowns.nodes))
 
 
+def in_groups(chosen: Together) -> Callable[[Array], Squares]:
+    """J at many points (M, n) with its derivatives, for one thread."""
+    squares = chosen.squares(threading.Event())
+
+    def at(q: Array) -> Squares:
+        groups = np.split(q, range(chosen.members, len(q), chosen.members))
+        return Squares(*map(np.concatenate, zip(*map(squares, groups), strict=True)))
+
+    return at
+
+
 @lru_cache(maxsize=8)
 def _tangents(problem: symbolic.Problem, measurements: tuple[str, ...], starts: int) -> Built:
     """The library of states with their derivatives, kept for the next problem that differs in
