@@ -1,0 +1,349 @@
+/* One instance of a model, whichever version of FMI asks */
+#include "fmi-instance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_AT_ONCE 1000 /* events at one time, beyond which they never end */
+
+enum { RATES = 1, VALUES = 2, JACOBIANS = 4 }; /* bits of `known`, that of the first Jacobian last */
+
+const char *const ks_not_finite = "a value of the model is not finite; take shorter steps";
+
+static const size_t sizes[KS_GROUPS] = {
+    1,           KS_N_STATES,  KS_N_STATES, KS_N_INPUTS, KS_N_PARAMETERS,
+    KS_N_OUTPUTS, KS_N_MODES, KS_N_EVENTS,
+};
+
+/* -- its life ------------------------------------------------------------------------------------- */
+
+ks_instance *ks_new(const char *name, const char *token, bool steps) {
+    ks_instance *s = NULL;
+    if (token && strcmp(token, KS_TOKEN) == 0) s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    const size_t length = strlen(name ? name : "") + 1;
+    s->name = malloc(length);
+    if (!s->name) {
+        free(s);
+        return NULL;
+    }
+    memcpy(s->name, name ? name : "", length);
+    s->steps = steps;
+    ks_reset(s);
+    return s;
+}
+
+void ks_free(ks_instance *s) {
+    if (s) free(s->name);
+    free(s);
+}
+
+void ks_reset(ks_instance *s) {
+    memset(&s->now, 0, sizeof s->now);
+    memcpy(s->now.x, ks_start_states, KS_N_STATES * sizeof(double));
+    memcpy(s->now.u, ks_start_controls, KS_N_CONTROLS * sizeof(double));
+    memcpy(s->now.p, ks_start_parameters, KS_N_PARAMETERS * sizeof(double));
+    s->now.phase = KS_INSTANTIATED;
+    ks_changed(s);
+}
+
+void ks_changed(ks_instance *s) { s->known = 0; }
+
+/* -- values --------------------------------------------------------------------------------------- */
+
+const char *ks_know_rates(ks_instance *s) {
+    const ks_state *n = &s->now;
+    if (!(s->known & RATES) && ks_rates(NULL, n->x, n->u, n->p, n->time, s->rates))
+        return ks_not_finite;
+    s->known |= RATES;
+    return NULL;
+}
+
+static const char *know_values(ks_instance *s) {
+    const ks_state *n = &s->now;
+    if (s->known & VALUES) return NULL;
+    const char *complaint = ks_know_rates(s);
+    if (complaint) return complaint;
+    if (KS_N_VALUES > 0 && ks_values(s->rates, n->x, n->u, n->p, n->time, s->values))
+        return ks_not_finite;
+    s->known |= VALUES;
+    return NULL;
+}
+
+/* Entries of a Jacobian that belong to now, in `found` */
+static const char *know_jacobian(ks_instance *s, int of, int by, const double **found) {
+    const ks_jacobian *j = &ks_jacobians[of][by];
+    const ks_state *n = &s->now;
+    const unsigned bit = JACOBIANS << (4 * of + by);
+    const char *complaint = ks_know_rates(s);
+    *found = s->entries + j->first;
+    if (complaint || s->known & bit) return complaint;
+    if (j->entries(s->rates, n->x, n->u, n->p, n->time, s->entries + j->first)) return ks_not_finite;
+    s->known |= bit;
+    return NULL;
+}
+
+/* Guards and then what arms them */
+static const double *guards(const ks_instance *s) { return s->values + KS_N_OUTPUTS; }
+
+static bool armed(const ks_instance *s, int k) { return guards(s)[KS_N_EVENTS + k] > 0.0; }
+
+static bool above(const ks_instance *s, int k) { return guards(s)[k] > 0.0; }
+
+const char *ks_indicators(ks_instance *s, double *out) {
+    const char *complaint = know_values(s);
+    for (int k = 0; k < KS_N_EVENTS && !complaint; k++) out[k] = armed(s, k) ? guards(s)[k] : 1.0;
+    return complaint;
+}
+
+/* The group of a value reference, and the number in it; KS_GROUPS if there is none */
+static ks_group place(size_t reference, size_t *number) {
+    ks_group group = KS_TIME;
+    while (group < KS_GROUPS && reference >= sizes[group]) reference -= sizes[group++];
+    *number = reference;
+    return group;
+}
+
+static const char *get_one(ks_instance *s, ks_group group, size_t k, double *value) {
+    double indicators[KS_N_EVENTS + 1];
+    const char *complaint = NULL;
+    if (group == KS_RATES) complaint = ks_know_rates(s);
+    if (group == KS_OUTPUTS) complaint = know_values(s);
+    if (group == KS_INDICATORS) complaint = ks_indicators(s, indicators);
+    if (complaint) return complaint;
+    switch (group) {
+        case KS_TIME: *value = s->now.time; return NULL;
+        case KS_STATES: *value = s->now.x[k]; return NULL;
+        case KS_RATES: *value = s->rates[k]; return NULL;
+        case KS_INPUTS: *value = s->now.u[k]; return NULL;
+        case KS_PARAMETERS: *value = s->now.p[k]; return NULL;
+        case KS_OUTPUTS: *value = s->values[k]; return NULL;
+        case KS_MODES: *value = s->now.u[KS_N_INPUTS + k]; return NULL;
+        case KS_INDICATORS: *value = indicators[k]; return NULL;
+        default: return "a value reference is none of this model";
+    }
+}
+
+const char *ks_get(ks_instance *s, const unsigned *reference, size_t count, double *value) {
+    const char *complaint = NULL;
+    for (size_t i = 0, k; i < count && !complaint; i++) {
+        const ks_group group = place(reference[i], &k);
+        complaint = get_one(s, group, k, value + i);
+    }
+    return complaint;
+}
+
+/* Where a variable is that may be set now; NULL with a complaint if it may not */
+static double *settable(ks_instance *s, ks_group group, size_t k, const char **complaint) {
+    const bool before = s->now.phase <= KS_INITIALISING;
+    *complaint = NULL;
+    if (group == KS_INPUTS) return s->now.u + k;
+    if (group == KS_PARAMETERS && s->now.phase != KS_CONTINUOUS) return s->now.p + k;
+    if (group == KS_STATES && before) return s->now.x + k;
+    if (group == KS_MODES && before) return s->now.u + KS_N_INPUTS + k;
+    *complaint = group == KS_PARAMETERS ? "parameters change in event mode, not between events"
+                 : group == KS_STATES || group == KS_MODES
+                     ? "start values are set before the end of initialisation"
+                 : group == KS_GROUPS ? "a value reference is none of this model"
+                                      : "what is calculated, and the time, cannot be set";
+    return NULL;
+}
+
+const char *ks_set(ks_instance *s, const unsigned *reference, size_t count, const double *value) {
+    const char *complaint = NULL;
+    ks_changed(s);
+    for (size_t i = 0, k; i < count && !complaint; i++) {
+        const ks_group group = place(reference[i], &k);
+        double *target = settable(s, group, k, &complaint);
+        if (target) *target = value[i];
+    }
+    return complaint;
+}
+
+/* -- derivatives ---------------------------------------------------------------------------------- */
+
+/* Vectors that go through Jacobians: x' twice, as a result and as an argument */
+typedef struct {
+    double rates[KS_N_STATES + 1], values[KS_N_VALUES + 1], x[KS_N_STATES + 1],
+        u[KS_N_CONTROLS + 1], p[KS_N_PARAMETERS + 1];
+} seeds;
+
+static double *seed_of(seeds *v, unsigned reference, bool unknown) {
+    size_t k;
+    const ks_group group = place(reference, &k);
+    if (unknown)
+        return group == KS_RATES        ? v->rates + k
+               : group == KS_OUTPUTS    ? v->values + k
+               : group == KS_INDICATORS ? v->values + KS_N_OUTPUTS + k
+                                        : NULL;
+    return group == KS_STATES       ? v->x + k
+           : group == KS_INPUTS     ? v->u + k
+           : group == KS_PARAMETERS ? v->p + k
+                                    : NULL;
+}
+
+/* out += J in, or in += J' out */
+static const char *multiply(ks_instance *s, bool transposed, int of, int by, double *in, double *out) {
+    const ks_jacobian *j = &ks_jacobians[of][by];
+    const double *entry;
+    if (!j->entries) return NULL;
+    const char *complaint = know_jacobian(s, of, by, &entry);
+    for (int c = 0; c < j->columns && !complaint; c++)
+        for (int e = j->begin[c]; e < j->begin[c + 1]; e++) {
+            if (transposed)
+                in[c] += entry[e] * out[j->row[e]];
+            else
+                out[j->row[e]] += entry[e] * in[c];
+        }
+    return complaint;
+}
+
+const char *ks_derivative(ks_instance *s, bool transposed, const unsigned *unknown, size_t unknowns,
+                          const unsigned *known, size_t knowns, const double *seed, double *product) {
+    seeds *v = calloc(1, sizeof *v);
+    const char *complaint = v ? NULL : "no memory";
+    for (size_t i = 0; i < unknowns && !complaint; i++)
+        if (!seed_of(v, unknown[i], true)) complaint = "unknowns are derivatives of states, outputs "
+                                                       "or event indicators";
+    for (size_t i = 0; i < knowns && !complaint; i++)
+        if (!seed_of(v, known[i], false)) complaint = "knowns are states, inputs or parameters";
+    for (size_t i = 0; i < (transposed ? unknowns : knowns) && !complaint; i++)
+        *seed_of(v, transposed ? unknown[i] : known[i], transposed) += seed[i];
+    for (int n = 0; n < 2 && !complaint; n++) {
+        const int of = transposed ? 1 - n : n; /* values follow from rates */
+        double *out = of ? v->values : v->rates, *in[4] = {v->rates, v->x, v->u, v->p};
+        for (int by = 0; by < 4 && !complaint; by++)
+            complaint = multiply(s, transposed, of, by, in[by], out);
+    }
+    for (size_t i = 0; i < (transposed ? knowns : unknowns) && !complaint; i++)
+        product[i] = *seed_of(v, transposed ? known[i] : unknown[i], !transposed);
+    free(v);
+    return complaint;
+}
+
+/* -- events --------------------------------------------------------------------------------------- */
+
+static void note_sides(ks_instance *s) {
+    for (int k = 0; k < KS_N_EVENTS; k++) s->now.above[k] = above(s, k);
+}
+
+const char *ks_initialised(ks_instance *s) {
+    const char *complaint = know_values(s);
+    if (complaint) return complaint;
+    note_sides(s);
+    for (int k = 0; k < KS_N_EVENTS; k++) /* a guard at zero has crossed */
+        if (guards(s)[k] >= 0.0 && guards(s)[k] <= 0.0) s->now.above[k] = ks_events[k].direction > 0;
+    return NULL;
+}
+
+/* Whether an event crosses zero from where it was at the last event */
+static bool crosses(const ks_instance *s, int k) {
+    const bool up = above(s, k);
+    return armed(s, k) && up != s->now.above[k] && ks_events[k].direction != (up ? -1 : 1);
+}
+
+static void happen(ks_instance *s, const ks_event *event, bool *moved) {
+    const double *value = guards(s) + 2 * KS_N_EVENTS;
+    for (int c = event->first; c < event->first + event->count; c++) {
+        const ks_change change = ks_changes[c];
+        if (change.mode)
+            s->now.u[KS_N_INPUTS + change.target] = value[c];
+        else
+            s->now.x[change.target] = value[c], *moved = true;
+    }
+    ks_changed(s);
+}
+
+const char *ks_update(ks_instance *s, bool *moved, bool *ends) {
+    bool due[KS_N_EVENTS + 1];
+    const char *complaint = know_values(s);
+    *moved = *ends = false;
+    for (int k = 0; k < KS_N_EVENTS && !complaint; k++) due[k] = crosses(s, k);
+    for (int count = 0; count <= MOST_AT_ONCE && !complaint; count++) {
+        int next = -1;
+        for (int k = 0; k < KS_N_EVENTS && next < 0; k++)
+            if (armed(s, k) && (due[k] || (ks_events[k].level &&
+                                           guards(s)[k] * ks_events[k].direction > 0.0)))
+                next = k;
+        if (next < 0) {
+            note_sides(s);
+            return NULL;
+        }
+        due[next] = false;
+        *ends |= ks_events[next].stop != 0;
+        happen(s, ks_events + next, moved);
+        complaint = know_values(s);
+        if (*ends && !complaint) {
+            note_sides(s);
+            return NULL;
+        }
+    }
+    return complaint ? complaint : "events follow one another without end at one time";
+}
+
+/* -- steps ---------------------------------------------------------------------------------------- */
+
+/* x after a step of the classical method of Runge and Kutta from `from` */
+static const char *step(ks_instance *s, const ks_state *from, double length) {
+    static const double part[] = {0.0, 0.5, 0.5, 1.0}, weight[] = {1.0, 2.0, 2.0, 1.0};
+    double sum[KS_N_STATES + 1] = {0}, slope[KS_N_STATES + 1] = {0};
+    for (int stage = 0; stage < 4; stage++) {
+        for (int i = 0; i < KS_N_STATES; i++)
+            s->now.x[i] = from->x[i] + length * part[stage] * slope[i];
+        s->now.time = from->time + part[stage] * length;
+        ks_changed(s);
+        const char *complaint = ks_know_rates(s);
+        if (complaint) return complaint;
+        memcpy(slope, s->rates, sizeof slope);
+        for (int i = 0; i < KS_N_STATES; i++) sum[i] += weight[stage] * slope[i];
+    }
+    for (int i = 0; i < KS_N_STATES; i++) s->now.x[i] = from->x[i] + length / 6.0 * sum[i];
+    ks_changed(s);
+    return NULL;
+}
+
+/* A step, shortened to the first event in it, which is handled */
+static const char *step_to_event(ks_instance *s, double *length, bool *ends) {
+    const ks_state from = s->now;
+    double before = 0.0, after = *length;
+    const char *complaint = step(s, &from, after);
+    if (KS_N_EVENTS == 0 || complaint) return complaint;
+    bool found = false, moved;
+    for (double length_now = after;;) {
+        bool crossed = false;
+        if ((complaint = know_values(s))) return complaint;
+        for (int k = 0; k < KS_N_EVENTS; k++) crossed |= crosses(s, k);
+        if (!found && !crossed) break;
+        found = true;
+        if (crossed)
+            after = length_now;
+        else
+            before = length_now;
+        length_now = 0.5 * (before + after);
+        if (!(length_now > before && length_now < after) ||
+            after - before <= 1e-14 * fabs(from.time))
+            break;
+        if ((complaint = step(s, &from, length_now))) return complaint;
+    }
+    *length = after;
+    if (found && (complaint = step(s, &from, after))) return complaint;
+    return ks_update(s, &moved, ends);
+}
+
+const char *ks_advance(ks_instance *s, double time, double end, bool *ends) {
+    const char *complaint = NULL;
+    *ends = false;
+    if (s->now.time != time) s->now.time = time, ks_changed(s);
+    while (s->now.time < end && !*ends && !complaint) {
+        const double begin = s->now.time, left = end - begin;
+        const double count = ceil(left / KS_STEP * (1.0 - 1e-9));
+        double length = count > 1.0 ? left / count : left;
+        const bool last = count <= 1.0;
+        const double whole = length;
+        complaint = step_to_event(s, &length, ends);
+        if (!complaint) s->now.time = last && length == whole ? end : begin + length;
+        if (!complaint && !(s->now.time > begin)) complaint = "steps are too short for the time";
+    }
+    return complaint;
+}
