@@ -16,7 +16,7 @@ from kinesym.symbolic.model import Model
 
 @dataclass(frozen=True)
 class Target:
-    """A language or format. kinds : what it takes, with the function that makes of it the content of
+    """Language or format. kinds : what it takes, with the function that makes of it the content of
     files by name, or, if `folder` is False, an object."""
 
     kinds: Mapping[type, Callable[..., Any]]
@@ -33,15 +33,15 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
     Parameters
     ----------
     what : a `Model`.
-    folder : a new or empty folder, or one that `export` wrote before: files that have not changed since
-        stay. It appears as a whole or not at all.
+    folder : a new or empty folder, or one that `export` wrote before, whose files have not been
+        edited since. It appears as a whole or not at all.
     target : "c99": functions of one point without allocation, in a header that explains them, with
-        their Jacobians as entries by columns, and a program that calls them. `precision="single"` has
-        `float` in place of `double`.
+        their Jacobians as entries by columns, and a program that calls them. `precision="single"`
+        has `float` in place of `double`.
 
-    Returns what was written, whose `str` says what has changed. The files are the user's: no licence of
-    kinesym binds them. Raises `ValueError` for what the target cannot say, `FileExistsError` for a
-    folder with files of others or with files that were edited since.
+    Returns what was written, whose `str` says what has changed. The files are the user's: no
+    licence of kinesym binds them. Raises `ValueError` for what the target cannot say,
+    `FileExistsError` for a folder with files of others or with files that were edited since.
     """
     check_choice(target, TARGETS, "target")
     chosen = TARGETS[target]

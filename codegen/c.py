@@ -461,6 +461,7 @@ def inputs_of(kernel: Kernel) -> Inputs:
 
 
 def number(value: float) -> str:
+    """Text of a constant."""
     if value != value:
         return "(double)NAN"
     if value in (float("inf"), float("-inf")):

@@ -1,8 +1,8 @@
 """Prints kernels as plain C99: functions of one point, for programs of others.
 
-The third target of a `Schedule`, beside C in lanes and bytecode. The text needs libm alone; values are
-`double` or `float`. A function longer than `PIECE` operations is cut into pieces that hand values on
-through an array on the stack.
+The third target of a `Schedule`, beside C in lanes and bytecode. The text needs libm alone; values
+are `double` or `float`. A function longer than `PIECE` operations is cut into pieces that hand
+values on through an array on the stack.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ _HELPERS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Style:
-    """Names and type of plain C. prefix : of all names that are seen from outside. precision : a key
-    of `PRECISIONS`. tables : name of the array with the numbers of tables."""
+    """Names and type of plain C. prefix : of all names that are seen from outside. precision : a
+    key of `PRECISIONS`. tables : name of the array with the numbers of tables."""
 
     prefix: str
     precision: str = "double"
@@ -121,8 +121,8 @@ def plain(kernel: Kernel) -> Kernel:
         row = kernel.graph.operations.get(op)
         if row is not None and not row.text and op not in known:
             raise ValueError(
-                f"{kernel.name} needs the function {op}, which C99 does not have; write it with other "
-                "functions, or as a ks.table"
+                f"{kernel.name} needs the function {op}, which C99 does not have; write it with "
+                "other functions, or as a ks.table"
             )
     return kernel
 
@@ -155,13 +155,13 @@ def _is_number(argument: Argument) -> bool:
 
 
 def prototype(kernel: Kernel, style: Style, out: str) -> str:
-    """Its declaration, without the semicolon."""
+    """Declaration of its function, without the semicolon."""
     return f"int {style.prefix}_{kernel.name}({parameters(kernel.arguments, style, out)})"
 
 
 def function(kernel: Kernel, style: Style, out: str) -> str:
-    """The function of a `plain` kernel, after the `static` ones that are its pieces. It returns 0, or 1
-    if a result is not finite."""
+    """The function of a `plain` kernel, after the `static` ones that are its pieces. It returns 0,
+    or 1 if a result is not finite."""
     plan = schedule(kernel)
     inputs = inputs_of(kernel)
     given = "".join(f"{a.name}, " for a in kernel.arguments if a.name != "tables")

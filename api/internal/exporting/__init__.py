@@ -1,1 +1,1 @@
-"""What is written for programs of others: one module for each target."""
+"""Files is written for programs of others: one module for each target."""

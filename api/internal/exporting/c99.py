@@ -1,5 +1,5 @@
-"""Files of plain C99 of a model: functions of one point, a header that explains them, a program that
-calls them."""
+"""Files of plain C99 of a model: functions of one point, a header that explains them, a program
+that calls them."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _header(model: Model, style: Style, found: Sequence[Exported]) -> str:
             if n
         )
         + (f"extern const {style.type} {prefix}_parameter_values[];\n" * bool(model.parameters)),
-        "/* All functions return 0, or 1 if a result is not finite. They use no memory but the stack,\n"
-        " * keep nothing between calls, and arrays must not overlap. */\n",
+        "/* All functions return 0, or 1 if a result is not finite. They use no memory but the\n"
+        " * stack, keep nothing between calls, and arrays must not overlap. */\n",
     ]
     for f in found:
         parts.append(_declaration(f, style))
@@ -161,10 +161,8 @@ def _data(model: Model, style: Style, found: Sequence[Exported]) -> str:
 def _pattern(name: str, sparsity: Sparsity) -> list[str]:
     rows = sparsity.row or (0,)
     return [
-        _wrapped(
-            f"const int {name}_begin[{len(sparsity.begin)}] = {{{', '.join(map(str, sparsity.begin))}}};"
-        ),
-        _wrapped(f"const int {name}_row[{len(rows)}] = {{{', '.join(map(str, rows))}}};"),
+        _wrapped(f"const int {name}_{what}[{len(of)}] = {{{', '.join(map(str, of))}}};")
+        for what, of in (("begin", sparsity.begin), ("row", rows))
     ]
 
 

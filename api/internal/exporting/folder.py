@@ -18,8 +18,8 @@ MANIFEST = "kinesym.json"
 
 @dataclass(frozen=True)
 class ExportedFolder:
-    """What was written. folder : where. files : names of the files. changed : those that are new, or
-    differ from what was there. removed : those that are no longer written."""
+    """Folder that was written. files : names of the files. changed : those that are new, or differ
+    from what was there. removed : those that are no longer written."""
 
     folder: Path
     files: tuple[str, ...]
@@ -42,8 +42,8 @@ def written(
 ) -> ExportedFolder:
     """Write `files` into a folder, which is new, empty, or was written by this function before.
 
-    Raises `FileExistsError` if it has files of others, or files that were edited since, and leaves all
-    as it was; so does any failure on the way.
+    Raises `FileExistsError` if it has files of others, or files that were edited since, and leaves
+    all as it was; so does any failure on the way.
     """
     folder = Path(folder)
     digests = {file: _digest(content) for file, content in sorted(files.items())}
@@ -91,13 +91,14 @@ def _before(folder: Path) -> dict[str, str]:
         return {}
     if MANIFEST not in there:
         raise FileExistsError(
-            f"{folder} has files that kinesym did not write, such as {min(there)}; name another folder"
+            f"{folder} has files that kinesym did not write, such as {min(there)}; name another "
+            "folder"
         )
     before: dict[str, str] = json.loads((folder / MANIFEST).read_text())["files"]
     if others := sorted(there - {*before, MANIFEST}):
         raise FileExistsError(
-            f"{folder} has files that kinesym did not write, such as {others[0]}; move them, or name "
-            "another folder"
+            f"{folder} has files that kinesym did not write, such as {others[0]}; move them, or "
+            "name another folder"
         )
     for file, digest in before.items():
         path = folder / file
