@@ -11,6 +11,8 @@ from typing import Any
 from kinesym.base.checks import check_choice
 from kinesym.internal.exporting.c99 import model_files
 from kinesym.internal.exporting.folder import written
+from kinesym.internal.exporting.fmu import fmu_files
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 
 
@@ -24,7 +26,12 @@ class Target:
 
 
 #: Targets by name.
-TARGETS: Mapping[str, Target] = MappingProxyType({"c99": Target({Model: model_files})})
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {
+        "c99": Target({Model: model_files}),
+        "fmu": Target({Model: fmu_files, Hybrid: fmu_files}),
+    }
+)
 
 
 def export(what: Any, folder: str | Path | None = None, target: str = "c99", **options: Any) -> Any:
@@ -53,4 +60,5 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         return make(what, **options)
     if folder is None:
         raise ValueError(f"the target {target} writes files: name a folder")
-    return written(folder, target, what.name, make(what, **options))
+    name = what.model.name if isinstance(what, Hybrid) else what.name
+    return written(folder, target, name, make(what, **options))

@@ -1,0 +1,249 @@
+"""The model description of an FMU, in XML of FMI 3.0 and of FMI 2.0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version as version_of
+from xml.etree import ElementTree
+
+from kinesym.codegen.exported import Exported
+from kinesym.internal.exporting.fmu_component import Component, described_units
+
+Element = ElementTree.Element
+
+#: Causality, variability and `initial` of variables, by group. States can be tuned before a run,
+#: and seen.
+_KINDS: Mapping[str, tuple[str, str, str]] = {
+    "time": ("independent", "continuous", ""),
+    "states": ("output", "continuous", "exact"),
+    "rates": ("local", "continuous", "calculated"),
+    "inputs": ("input", "continuous", ""),
+    "parameters": ("parameter", "tunable", "exact"),
+    "outputs": ("output", "continuous", "calculated"),
+    "modes": ("local", "discrete", "exact"),
+    "indicators": ("local", "continuous", "calculated"),
+}
+#: What can be depended on, by its value reference, and whether that is linear.
+_Dependencies = dict[int, bool]
+
+
+def description(found: Component, identifier: str, version: str, token: str, step: float) -> bytes:
+    """modelDescription.xml. step : of co-simulation [s]."""
+    new = version == "3.0"
+    about = {
+        "fmiVersion": version,
+        "modelName": found.model.name,
+        "instantiationToken" if new else "guid": token,
+        "generationTool": f"kinesym {version_of('kinesym')}",
+        "variableNamingConvention": "flat",
+    }
+    if not new:
+        about["numberOfEventIndicators"] = str(len(found.events))
+    root = Element("fmiModelDescription", about)
+    _interfaces(root, identifier, new, source_names(identifier, version))
+    units = ElementTree.SubElement(root, "UnitDefinitions")
+    for name, base in described_units(found):
+        unit = ElementTree.SubElement(units, "Unit", name=name)
+        if base is not None:
+            numbers = {b: str(k) for b, k in base.exponents.items()}
+            numbers |= {"factor": repr(base.factor)} if base.factor != 1.0 else {}
+            numbers |= {"offset": repr(base.offset)} if base.offset else {}
+            ElementTree.SubElement(unit, "BaseUnit", numbers)
+    categories = ElementTree.SubElement(root, "LogCategories")
+    ElementTree.SubElement(categories, "Category", name="logStatus")
+    ElementTree.SubElement(root, "DefaultExperiment", startTime="0.0", stepSize=repr(step))
+    variables = ElementTree.SubElement(root, "ModelVariables")
+    for group, name, reference in _variables(found):
+        if new:
+            variables.append(_variable(found, group, name, reference))
+        elif group != "indicators":
+            variables.append(_old_variable(found, group, name, reference))
+    structure = ElementTree.SubElement(root, "ModelStructure")
+    (_structure if new else _old_structure)(structure, found)
+    return document(root)
+
+
+def source_names(identifier: str, version: str) -> list[str]:
+    """Names of the files to compile."""
+    own = [f"{identifier}{part}.c" for part in ("", "_jacobians", "_data")]
+    return [*own, "fmi-model.c", "fmi-instance.c", f"fmi-{version[0]}.c"]
+
+
+def build_description(identifier: str) -> bytes:
+    """buildDescription.xml: how the sources of an FMU of FMI 3.0 are compiled."""
+    root = Element("fmiBuildDescription", fmiVersion="3.0")
+    build = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=identifier)
+    files = ElementTree.SubElement(build, "SourceFileSet", language="C99")
+    for name in source_names(identifier, "3.0"):
+        ElementTree.SubElement(files, "SourceFile", name=name)
+    return document(root)
+
+
+def document(root: Element) -> bytes:
+    """The text of a document."""
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
+
+
+def _interfaces(root: Element, identifier: str, new: bool, sources: Iterable[str]) -> None:
+    state = "canGetAndSetFMUState" if new else "canGetAndSetFMUstate"
+    serialise = "canSerializeFMUState" if new else "canSerializeFMUstate"
+    derivative = "providesDirectionalDerivatives" if new else "providesDirectionalDerivative"
+    common = {"modelIdentifier": identifier, state: "true", serialise: "true", derivative: "true"}
+    if new:
+        common["providesAdjointDerivatives"] = "true"
+    for kind, own in (
+        (
+            "ModelExchange",
+            {"needsCompletedIntegratorStep": "false"}
+            if new
+            else {"completedIntegratorStepNotNeeded": "true"},
+        ),
+        ("CoSimulation", {"canHandleVariableCommunicationStepSize": "true"}),
+    ):
+        element = ElementTree.SubElement(root, kind, {**common, **own})
+        if not new:
+            files = ElementTree.SubElement(element, "SourceFiles")
+            for name in sources:
+                ElementTree.SubElement(files, "File", name=name)
+
+
+# -- variables ------------------------------------------------------------------------------
+
+
+def _variables(found: Component) -> Iterator[tuple[str, str, int]]:
+    """Groups, names and value references of all variables."""
+    for group, names in found.names.items():
+        for k, name in enumerate(names):
+            yield group, name, found.first[group] + k
+
+
+def _variable(found: Component, group: str, name: str, reference: int) -> Element:
+    causality, variability, initial = _KINDS[group]
+    about = {"name": name, "valueReference": str(reference), "causality": causality}
+    about |= {"variability": variability}
+    if initial:
+        about["initial"] = initial
+    about |= _numbers(found, group, name)
+    if group == "rates":
+        about["derivative"] = str(reference - len(found.names["states"]))
+    return Element("Float64", about)
+
+
+def _old_variable(found: Component, group: str, name: str, reference: int) -> Element:
+    causality, variability, initial = _KINDS[group]
+    about = {"name": name, "valueReference": str(reference), "causality": causality}
+    about |= {"variability": variability}
+    if initial:
+        about["initial"] = initial
+    element, numbers = Element("ScalarVariable", about), _numbers(found, group, name)
+    if group == "rates":  # by its number, from 1
+        numbers["derivative"] = str(reference - len(found.names["states"]) + 1)
+    ElementTree.SubElement(element, "Real", numbers)
+    return element
+
+
+def _numbers(found: Component, group: str, name: str) -> dict[str, str]:
+    """Unit and value at the start."""
+    unit = found.unit(group, name)
+    numbers = {"unit": unit} if unit else {}
+    if group in ("states", "inputs", "parameters", "modes"):
+        numbers["start"] = repr(found.start[name])
+    return numbers
+
+
+# -- what depends on what -------------------------------------------------------------------
+
+
+def _structure(structure: Element, found: Component) -> None:
+    for tag, reference, on in _unknowns(found):
+        about = {"valueReference": str(reference), **_depends(on, 0)}
+        ElementTree.SubElement(structure, tag, about)
+    for group in ("rates", "outputs"):
+        for k in range(len(found.names[group])):
+            reference = str(found.first[group] + k)
+            ElementTree.SubElement(structure, "InitialUnknown", valueReference=reference)
+    for k in range(len(found.events)):
+        reference = str(found.first["indicators"] + k)
+        ElementTree.SubElement(structure, "EventIndicator", valueReference=reference)
+
+
+def _old_structure(structure: Element, found: Component) -> None:
+    kinds = {"Output": "Outputs", "ContinuousStateDerivative": "Derivatives"}
+    unknowns = list(_unknowns(found))
+    for tag, name in kinds.items():
+        rows = [(reference, on) for kind, reference, on in unknowns if kind == tag]
+        if rows:
+            part = ElementTree.SubElement(structure, name)
+        for reference, on in rows:
+            about = {"index": str(reference + 1), **_depends(on, 1)}
+            ElementTree.SubElement(part, "Unknown", about)
+    firsts = [(found.first[g], len(found.names[g])) for g in ("rates", "outputs")]
+    part = ElementTree.SubElement(structure, "InitialUnknowns")
+    for first, count in firsts:
+        for k in range(count):
+            ElementTree.SubElement(part, "Unknown", index=str(first + k + 1))
+
+
+def _depends(on: _Dependencies, from_one: int) -> dict[str, str]:
+    return {
+        "dependencies": " ".join(str(reference + from_one) for reference in sorted(on)),
+        "dependenciesKind": " ".join(
+            "constant" if on[reference] else "dependent" for reference in sorted(on)
+        ),
+    }
+
+
+def _unknowns(found: Component) -> Iterator[tuple[str, int, _Dependencies]]:
+    """States, which are outputs, outputs and x', in the order of the schema."""
+    first = found.first
+    rates = _rows(found, "rhs", len(found.names["states"]))
+    outputs = _rows(found, "outputs", found.n_outputs, rates)
+    for k in range(len(rates)):
+        yield "Output", first["states"] + k, {first["states"] + k: True}
+    for k, on in enumerate(outputs):
+        yield "Output", first["outputs"] + k, on
+    for k, on in enumerate(rates):
+        yield "ContinuousStateDerivative", first["rates"] + k, on
+
+
+def _rows(
+    found: Component, of: str, count: int, rates: list[_Dependencies] | None = None
+) -> list[_Dependencies]:
+    """Dependencies of the first rows of a function; through x', those of `rates`."""
+    rows: list[_Dependencies] = [{} for _ in range(count)]
+    places = [("states", "states"), ("inputs", "inputs")]
+    for name, group in places:
+        for i, j, linear in _entries(found.functions.get(f"{of}_jacobian_{name}")):
+            if i < count and j < len(found.names[group]):
+                rows[i][found.first[group] + j] = linear
+    for i, j, _ in _entries(found.functions.get(f"{of}_jacobian_derivatives")):
+        if i < count and rates is not None:
+            rows[i] |= dict.fromkeys(rates[j], False)
+    for i in _with_time(found.functions.get(of)):
+        if i < count:
+            rows[i][0] = False
+    return rows
+
+
+def _entries(jacobian: Exported | None) -> Iterator[tuple[int, int, bool]]:
+    """Rows and columns of entries, and whether they are constant."""
+    if jacobian is None or jacobian.sparsity is None:
+        return
+    kernel, sparsity = jacobian.kernel, jacobian.sparsity
+    for j, (begin, end) in enumerate(zip(sparsity.begin, sparsity.begin[1:], strict=False)):
+        for k in range(begin, end):
+            yield sparsity.row[k], j, kernel.outputs[k] in kernel.graph.value
+
+
+def _with_time(function: Exported | None) -> Iterator[int]:
+    """Numbers of the values of a function that depend on time itself."""
+    if function is None:
+        return
+    kernel = function.kernel
+    time = kernel.graph.symbol("t.time")
+    if time in kernel.nodes:
+        for k, node in enumerate(kernel.outputs):
+            if time in kernel.graph.ancestors([node]):
+                yield k
