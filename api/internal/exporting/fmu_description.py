@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version as version_of
 from xml.etree import ElementTree
 
@@ -40,7 +40,7 @@ def description(found: Component, identifier: str, version: str, token: str, ste
     if not new:
         about["numberOfEventIndicators"] = str(len(found.events))
     root = Element("fmiModelDescription", about)
-    _interfaces(root, identifier, new, source_names(identifier, version))
+    _interfaces(root, found, identifier, new)
     units = ElementTree.SubElement(root, "UnitDefinitions")
     for name, base in described_units(found):
         unit = ElementTree.SubElement(units, "Unit", name=name)
@@ -86,26 +86,26 @@ def document(root: Element) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
 
 
-def _interfaces(root: Element, identifier: str, new: bool, sources: Iterable[str]) -> None:
-    state = "canGetAndSetFMUState" if new else "canGetAndSetFMUstate"
-    serialise = "canSerializeFMUState" if new else "canSerializeFMUstate"
-    derivative = "providesDirectionalDerivatives" if new else "providesDirectionalDerivative"
-    common = {"modelIdentifier": identifier, state: "true", serialise: "true", derivative: "true"}
+def _interfaces(root: Element, found: Component, identifier: str, new: bool) -> None:
+    """What can be asked of model exchange and co-simulation."""
+    completed = bool(found.events)  # guards that leave zero are noted then
+    words = (
+        ("canGetAndSetFMUState", "canSerializeFMUState", "providesDirectionalDerivatives")
+        if new
+        else ("canGetAndSetFMUstate", "canSerializeFMUstate", "providesDirectionalDerivative")
+    )
+    common = {"modelIdentifier": identifier, **dict.fromkeys(words, "true")}
     if new:
         common["providesAdjointDerivatives"] = "true"
-    for kind, own in (
-        (
-            "ModelExchange",
-            {"needsCompletedIntegratorStep": "false"}
-            if new
-            else {"completedIntegratorStepNotNeeded": "true"},
-        ),
-        ("CoSimulation", {"canHandleVariableCommunicationStepSize": "true"}),
-    ):
-        element = ElementTree.SubElement(root, kind, {**common, **own})
+        own = {"needsCompletedIntegratorStep": str(completed).lower()}
+    else:
+        own = {"completedIntegratorStepNotNeeded": str(not completed).lower()}
+    steps = {"canHandleVariableCommunicationStepSize": "true"}
+    for kind, more in (("ModelExchange", own), ("CoSimulation", steps)):
+        element = ElementTree.SubElement(root, kind, {**common, **more})
         if not new:
             files = ElementTree.SubElement(element, "SourceFiles")
-            for name in sources:
+            for name in source_names(identifier, "2.0"):
                 ElementTree.SubElement(files, "File", name=name)
 
 

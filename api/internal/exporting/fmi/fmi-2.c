@@ -217,9 +217,9 @@ API fmi2Status fmi2NewDiscreteStates(fmi2Component instance, fmi2EventInfo *abou
 
 API fmi2Status fmi2CompletedIntegratorStep(fmi2Component instance, fmi2Boolean no_return,
                                            fmi2Boolean *event, fmi2Boolean *ends) {
-    (void)instance, (void)no_return;
+    (void)no_return;
     *event = *ends = 0;
-    return fmi2OK;
+    return status_of(instance, ks_completed(instance));
 }
 
 API fmi2Status fmi2SetTime(fmi2Component instance, fmi2Real time) {

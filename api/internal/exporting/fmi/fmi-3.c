@@ -359,9 +359,9 @@ API fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *agai
 
 API fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolean no_return,
                                            fmi3Boolean *event, fmi3Boolean *ends) {
-    (void)instance, (void)no_return;
+    (void)no_return;
     *event = *ends = false;
-    return fmi3OK;
+    return status_of(instance, ks_completed(instance));
 }
 
 API fmi3Status fmi3SetTime(fmi3Instance instance, fmi3Float64 time) {

@@ -75,7 +75,7 @@ static const char *know_values(ks_instance *s) {
 static const char *know_jacobian(ks_instance *s, int of, int by, const double **found) {
     const ks_jacobian *j = &ks_jacobians[of][by];
     const ks_state *n = &s->now;
-    const unsigned bit = JACOBIANS << (4 * of + by);
+    const unsigned bit = (unsigned)JACOBIANS << (4 * of + by);
     const char *complaint = ks_know_rates(s);
     *found = s->entries + j->first;
     if (complaint || s->known & bit) return complaint;
@@ -88,8 +88,6 @@ static const char *know_jacobian(ks_instance *s, int of, int by, const double **
 static const double *guards(const ks_instance *s) { return s->values + KS_N_OUTPUTS; }
 
 static bool armed(const ks_instance *s, int k) { return guards(s)[KS_N_EVENTS + k] > 0.0; }
-
-static bool above(const ks_instance *s, int k) { return guards(s)[k] > 0.0; }
 
 const char *ks_indicators(ks_instance *s, double *out) {
     const char *complaint = know_values(s);
@@ -224,23 +222,43 @@ const char *ks_derivative(ks_instance *s, bool transposed, const unsigned *unkno
 
 /* -- events --------------------------------------------------------------------------------------- */
 
+/* The side of zero where a guard is now; one at zero rests there, on the side that it came to */
+static void note_side(ks_instance *s, int k) {
+    const double guard = guards(s)[k];
+    s->now.rests[k] = !(guard > 0.0 || guard < 0.0);
+    if (!s->now.rests[k]) s->now.above[k] = guard > 0.0;
+}
+
 static void note_sides(ks_instance *s) {
-    for (int k = 0; k < KS_N_EVENTS; k++) s->now.above[k] = above(s, k);
+    for (int k = 0; k < KS_N_EVENTS; k++) note_side(s, k);
 }
 
 const char *ks_initialised(ks_instance *s) {
     const char *complaint = know_values(s);
     if (complaint) return complaint;
-    note_sides(s);
     for (int k = 0; k < KS_N_EVENTS; k++) /* a guard at zero has crossed */
-        if (guards(s)[k] >= 0.0 && guards(s)[k] <= 0.0) s->now.above[k] = ks_events[k].direction > 0;
+        s->now.above[k] = ks_events[k].direction > 0;
+    note_sides(s);
     return NULL;
 }
 
-/* Whether an event crosses zero from where it was at the last event */
+const char *ks_completed(ks_instance *s) {
+    const char *complaint = KS_N_EVENTS > 0 ? know_values(s) : NULL;
+    for (int k = 0; k < KS_N_EVENTS && !complaint; k++)
+        if (s->now.rests[k]) note_side(s, k);
+    return complaint;
+}
+
+/* Whether a guard has come to zero, or beyond, from the side where it was at the last event */
 static bool crosses(const ks_instance *s, int k) {
-    const bool up = above(s, k);
-    return armed(s, k) && up != s->now.above[k] && ks_events[k].direction != (up ? -1 : 1);
+    const double guard = guards(s)[k];
+    if (!armed(s, k)) return false;
+    if (s->now.above[k]) return guard < 0.0 || (guard <= 0.0 && !s->now.rests[k]);
+    return guard > 0.0 || (guard >= 0.0 && !s->now.rests[k]);
+}
+
+static bool happens(const ks_instance *s, int k) {
+    return crosses(s, k) && ks_events[k].direction != (s->now.above[k] ? 1 : -1);
 }
 
 static void happen(ks_instance *s, const ks_event *event, bool *moved) {
@@ -259,7 +277,10 @@ const char *ks_update(ks_instance *s, bool *moved, bool *ends) {
     bool due[KS_N_EVENTS + 1];
     const char *complaint = know_values(s);
     *moved = *ends = false;
-    for (int k = 0; k < KS_N_EVENTS && !complaint; k++) due[k] = crosses(s, k);
+    for (int k = 0; k < KS_N_EVENTS && !complaint; k++) {
+        due[k] = happens(s, k);
+        s->now.above[k] ^= crosses(s, k);
+    }
     for (int count = 0; count <= MOST_AT_ONCE && !complaint; count++) {
         int next = -1;
         for (int k = 0; k < KS_N_EVENTS && next < 0; k++)
@@ -313,7 +334,7 @@ static const char *step_to_event(ks_instance *s, double *length, bool *ends) {
     for (double length_now = after;;) {
         bool crossed = false;
         if ((complaint = know_values(s))) return complaint;
-        for (int k = 0; k < KS_N_EVENTS; k++) crossed |= crosses(s, k);
+        for (int k = 0; k < KS_N_EVENTS; k++) crossed |= happens(s, k);
         if (!found && !crossed) break;
         found = true;
         if (crossed)

@@ -69,7 +69,8 @@ extern const ks_change ks_changes[];
 typedef struct {
     double time, x[KS_N_STATES + 1], u[KS_N_CONTROLS + 1], p[KS_N_PARAMETERS + 1];
     ks_phase phase;
-    bool above[KS_N_EVENTS + 1]; /* zero, at the last event */
+    /* Where guards were at the last event: above zero, or, then, at zero still */
+    bool above[KS_N_EVENTS + 1], rests[KS_N_EVENTS + 1];
 } ks_state;
 
 typedef struct {
@@ -97,6 +98,8 @@ const char *ks_set(ks_instance *s, const unsigned *reference, size_t count, cons
 const char *ks_derivative(ks_instance *s, bool transposed, const unsigned *unknown, size_t unknowns,
                           const unsigned *known, size_t knowns, const double *seed, double *product);
 const char *ks_initialised(ks_instance *s);
+/* Guards that leave zero, after a step of an integrator */
+const char *ks_completed(ks_instance *s);
 /* Events that are due; whether they moved states, and whether the simulation ends */
 const char *ks_update(ks_instance *s, bool *moved, bool *ends);
 /* From time to end by steps of KS_STEP at most, which end at events */
