@@ -1,4 +1,4 @@
-"""The command line: kinesym list | run | study | bench | doctor | cache."""
+"""The command line: kinesym list | run | export | study | bench | doctor | cache."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, default=Path("."), help="folder for pictures")
     run.epilog = "an example may have options of its own: kinesym run EXAMPLE --help"
     run.set_defaults(action=_run, parser=run)
+    _add_export(commands)
     _add_study(commands)
     bench = commands.add_parser("bench", help="measure speed, against other packages")
     bench.add_argument(
@@ -90,6 +91,56 @@ def _parser() -> argparse.ArgumentParser:
     kept.add_argument("--clear", action="store_true", help="remove them; they are built again")
     kept.set_defaults(action=_cache)
     return parser
+
+
+def _add_export(commands: Any) -> None:
+    export = commands.add_parser("export", help="write the code of a model, for other programs")
+    export.add_argument(
+        "model",
+        help="one that `kinesym list` shows, or FILE.py:NAME, a model or a function that makes it",
+    )
+    export.add_argument("folder", type=Path, help="a new folder, or one written before")
+    export.add_argument("--target", default="c99", help="a language or format (c99)")
+    export.add_argument("--precision", help="of numbers: double or single")
+    export.set_defaults(action=_export)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from kinesym.export import export
+
+    given = {} if options.precision is None else {"precision": options.precision}
+    try:
+        print(export(_model(options.model), options.folder, options.target, **given))
+    except (ValueError, OSError) as error:  # what was given, in a sentence
+        return _refused(str(error))
+    return 0
+
+
+def _model(text: str) -> Any:
+    """The model of a name: a ready-made one, or what a file has. Raises `ValueError`."""
+    from kinesym import models
+
+    path, _, name = text.rpartition(":")
+    if path:
+        if not Path(path).is_file():
+            raise ValueError(f"there is no file {path}")
+        spec = importlib.util.spec_from_file_location("kinesym_export_script", path)
+        assert spec is not None and spec.loader is not None
+        home: Any = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(home)
+        there = [key for key in vars(home) if not key.startswith("_")]
+    else:
+        name, home, there = text, models, sorted(homes_of(str(models.__file__)))
+    if name not in there:
+        where = path or "kinesym.models"
+        raise ValueError(f"{where} has no {name}; it has {', '.join(there)}")
+    found = getattr(home, name)
+    try:
+        return found() if callable(found) else found
+    except TypeError as error:
+        raise ValueError(
+            f"{error}; make the model in a function without arguments, FILE.py:NAME"
+        ) from error
 
 
 def _add_study(commands: Any) -> None:

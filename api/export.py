@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from kinesym.base.checks import check_choice
-from kinesym.internal.exporting.c99 import model_files
+from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
 from kinesym.internal.exporting.folder import written
 from kinesym.internal.exporting.fmu import fmu_files
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Target:
 #: Targets by name.
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
-        "c99": Target({Model: model_files}),
-        "fmu": Target({Model: fmu_files, Hybrid: fmu_files}),
+        "c99": Target({Model: model_files, Tree: tree_files, Hybrid: hybrid_files}),
+        "fmu": Target({Model: fmu_files, Tree: fmu_files, Hybrid: fmu_files}),
     }
 )
 

@@ -15,11 +15,21 @@ from types import MappingProxyType
 from kinesym.codegen.c import Printer, identifier, inputs_of, number
 from kinesym.codegen.kernel import Argument, Kernel
 from kinesym.codegen.operations import ATOM, PRODUCT
-from kinesym.codegen.own import without_own
-from kinesym.codegen.schedule import Piece, Schedule, schedule
+from kinesym.codegen.own import OwnOperation, own_operations, without_own
+from kinesym.codegen.schedule import PIECE, Piece, Schedule, joined, schedule
 
 #: Types of values by precision, and the suffix of constants and functions of libm.
 PRECISIONS = MappingProxyType({"double": ("double", ""), "single": ("float", "f")})
+
+#: Names of files of the standard library, and of ours beside those of a model.
+_TAKEN = frozenset(
+    "main mex simstruc assert complex ctype errno fenv float inttypes iso646 limits locale "
+    "math setjmp signal stdarg stdbool stddef stdint stdio stdlib string tgmath time wchar "
+    "wctype".split()
+)
+
+#: What functions of users may call, and C99 does not have.
+_NOT_IN_C99 = frozenset("j0 j1 jn y0 y1 yn M_E M_LN2 M_LN10 M_PI M_PI_2 M_PI_4 M_SQRT2".split())
 
 #: Functions of libm, by operation.
 _LIBM = MappingProxyType(
@@ -53,11 +63,6 @@ _HELPERS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "const @ r = fmod$(x, y);\n"
             "    return (r < 0.0# && y > 0.0#) || (r > 0.0# && y < 0.0#) ? r + y : r;",
         ),
-        "gamma": (
-            "const @ x",
-            "return x <= 0.0# && x >= floor$(x) ? (@)INFINITY : tgamma$(x);",
-        ),
-        "loggamma": ("const @ x", "return x < 0.0# ? (@)NAN : lgamma$(x);"),
         "locate": (
             "const @ *restrict p, const int n, const @ x",
             "@ s = (x - p[0]) * p[n + 1];\n"
@@ -111,11 +116,16 @@ class Style:
 
 def plain(kernel: Kernel) -> Kernel:
     """A kernel whose values all belong to its one point, with expressions in place of functions of
-    users. Raises `ValueError` for what plain C has no function for."""
-    kernel = without_own(kernel, False)
+    users that have one. Raises `ValueError` for what plain C has no function for."""
     arguments = tuple(replace(a, varying=True) for a in kernel.arguments)
-    kernel = replace(kernel, arguments=arguments)
-    known = {*_LIBM, *_HELPERS}
+    kernel = replace(without_own(kernel, True), arguments=arguments)
+    for own in own_operations(kernel):
+        if missing := sorted(set(re.findall(r"\w+", own.definition.body)) & _NOT_IN_C99):
+            raise ValueError(
+                f"the function {own.definition.name} calls {missing[0]} in its C text, which C99 "
+                "does not have; give its value as an expression"
+            )
+    known = {*_LIBM, *_HELPERS, *(own.name for own in own_operations(kernel))}
     for node in kernel.nodes:
         op = kernel.graph.op[node]
         row = kernel.graph.operations.get(op)
@@ -129,11 +139,31 @@ def plain(kernel: Kernel) -> Kernel:
 
 def helpers(kernels: Iterable[Kernel], style: Style) -> str:
     """The functions that these kernels need beside those of libm, as `static` functions."""
+    kernels = list(kernels)
     used = {k.graph.op[node] for k in kernels for node in k.nodes}
-    return "".join(
+    own = {own.name: _own(own, style) for k in kernels for own in own_operations(k)}
+    known = "".join(
         style.filled(f"static inline @ ks_{op}({arguments}) {{\n    {body}\n}}\n\n")
         for op, (arguments, body) in _HELPERS.items()
         if op in used
+    )
+    return known + "".join(own[name] for name in sorted(own))
+
+
+def _own(own: OwnOperation, style: Style) -> str:
+    """A function of a user, whose text is of `double`."""
+    text = own.definition.body.strip()
+    inside = text if ";" in text else f"return {text};"
+    names = [symbol.name for symbol in own.definition.arguments]
+    given = ", ".join(f"const double {name}" for name in names)
+    unused = ", ".join(f"(void){name}" for name in names)
+    head = f"static inline double ks_of_{own.name}({given})"
+    double = f"{head} {{\n    {unused};\n    {inside}\n}}\n\n"
+    operands = [f"x{k}" for k in range(len(names))]
+    taken = ", ".join(f"const {style.type} {x}" for x in operands)
+    return double + (
+        f"static inline {style.type} ks_{own.name}({taken}) {{\n"
+        f"    return ({style.type})ks_of_{own.name}({', '.join(operands)});\n}}\n\n"
     )
 
 
@@ -162,41 +192,87 @@ def prototype(kernel: Kernel, style: Style, out: str) -> str:
 def function(kernel: Kernel, style: Style, out: str) -> str:
     """The function of a `plain` kernel, after the `static` ones that are its pieces. It returns 0,
     or 1 if a result is not finite."""
-    plan = schedule(kernel)
-    inputs = inputs_of(kernel)
-    given = "".join(f"{a.name}, " for a in kernel.arguments if a.name != "tables")
-    own = parameters(kernel.arguments, style, "out")
-    scratch = f", {style.type} *restrict w"
-    pieces, calls = [], []
-    for n, piece in enumerate(plan.varying):
-        name = f"{style.prefix}_{kernel.name}_part_{n}"
-        body = _body(kernel, plan, inputs, piece, style)
-        unused = "".join(f"(void){a.name}, " for a in kernel.arguments if a.name != "tables")
-        pieces.append(
-            f"static void {name}({own}{scratch}) {{\n    {unused}(void)out, (void)w;\n{body}}}\n"
-        )
-        calls.append(f"    {name}({given}{out}, w);\n")
-    count = len(kernel.outputs)
-    return "\n".join(
-        [
-            *pieces,
-            f"{prototype(kernel, style, out)} {{\n"
-            f"    {style.type} w[{max(plan.n_scratch, 1)}];\n{''.join(calls)}"
-            f"    for (int k = 0; k < {count}; k++)\n"
-            f"        if (!isfinite({out}[k])) return 1;\n    return 0;\n}}\n",
-        ]
+    pieces, n_scratch = _pieces(kernel)
+    inputs, count = inputs_of(kernel), len(kernel.outputs)
+    names = [a.name for a in kernel.arguments if a.name != "tables"]
+    texts = [_Plain(kernel, inputs, piece, style, out).lines() for piece in pieces]
+    parts, inside = [], [line for lines in texts for line in lines]
+    unused = _not_used((*names, out), inside)
+    if len(pieces) > 1:
+        given, own = ", ".join([*names, out]), parameters(kernel.arguments, style, out)
+        inside, unused = [f"{style.type} w[{n_scratch}];"] if n_scratch else [], ""
+        for n, lines in enumerate(texts):
+            name = f"{style.prefix}_{kernel.name}_part_{n}"
+            scratch = (", w", f", {style.type} *restrict w") if n_scratch else ("", "")
+            mine = _not_used((*names, out, *["w"] * bool(n_scratch)), lines)
+            body = "".join(f"    {line}\n" for line in lines)
+            head = wrapped(f"static void {name}({own}{scratch[1]}) {{")
+            parts.append(f"{head}\n{mine}{body}}}\n")
+            inside.append(f"{name}({given}{scratch[0]});")
+    finite = f"for (int k = 0; k < {count}; k++) if (!isfinite({out}[k])) return 1;"
+    body = "".join(f"    {line}\n" for line in (*inside, *[finite] * bool(count), "return 0;"))
+    head = wrapped(f"{prototype(kernel, style, out)} {{")
+    return "\n".join([*parts, f"{head}\n{unused}{body}}}\n"])
+
+
+def dense_function(kernel: Kernel, style: Style, shape: tuple[int, int]) -> str:
+    """The function that puts the entries of a matrix, of a `plain` kernel, into one with zeros,
+    column by column."""
+    name, (rows, columns) = f"{style.prefix}_{kernel.name}", shape
+    names = [a.name for a in kernel.arguments if a.name != "tables"]
+    head = wrapped(f"{dense_prototype(kernel, style)} {{")
+    return (
+        f"{head}\n    {style.type} values[{len(kernel.outputs)}];\n"
+        f"    const int status = {name}({', '.join([*names, 'values'])});\n"
+        f"    for (int k = 0; k < {rows * columns}; k++) matrix[k] = 0;\n"
+        f"    for (int j = 0; j < {columns}; j++)\n"
+        f"        for (int k = {name}_begin[j]; k < {name}_begin[j + 1]; k++)\n"
+        f"            matrix[{name}_row[k] + {rows}*j] = values[k];\n"
+        "    return status;\n}\n"
     )
 
 
-def _body(
-    kernel: Kernel,
-    plan: Schedule,
-    inputs: dict[str, tuple[int, int, bool, str]],
-    piece: Piece,
-    style: Style,
-) -> str:
-    lines = _Plain(kernel, plan, inputs, piece, style).lines()
-    return "".join(f"    {line}\n" for line in lines)
+def dense_prototype(kernel: Kernel, style: Style) -> str:
+    """Declaration of that function, without the semicolon."""
+    given = parameters(kernel.arguments, style, "matrix")
+    return f"int {style.prefix}_{kernel.name}_dense({given})"
+
+
+def wrapped(text: str, width: int = 100) -> str:
+    """A long statement on lines of some length, which end with commas."""
+    lines = [""]
+    for word in re.split(r"(?<=,) ", text):
+        if lines[-1] and len(lines[-1]) + len(word) + 1 > width:
+            lines.append("   ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(lines)
+
+
+def _not_used(names: Sequence[str], lines: Sequence[str]) -> str:
+    """A statement for the parameters that no line reads, which compilers warn of."""
+    code = re.sub(r"/\*.*?\*/", "", "\n".join(lines))
+    found = {*re.findall(r"[A-Za-z_]\w*", code)}
+    unused = [f"(void){name}" for name in names if name not in found]
+    return f"    {', '.join(unused)};\n" if unused else ""
+
+
+def _pieces(kernel: Kernel) -> tuple[list[Piece], int]:
+    """The pieces of a function, one if it is short, and the values that travel between them."""
+    plan = schedule(kernel)
+    every = (*plan.uniform, *plan.varying)
+    if plan.slots or sum(len(piece.nodes) for piece in every) <= PIECE:
+        return [joined(every)], 0
+    if any(piece.reads for piece in every):
+        return list(every), plan.n_scratch
+    groups: list[list[Piece]] = []
+    size = PIECE
+    for piece in every:
+        if size + len(piece.nodes) > PIECE:
+            groups.append([])
+            size = 0
+        groups[-1].append(piece)
+        size += len(piece.nodes) + len(piece.stores)
+    return [joined(group) for group in groups], 0
 
 
 class _Plain(Printer):
@@ -205,17 +281,17 @@ class _Plain(Printer):
     def __init__(
         self,
         kernel: Kernel,
-        plan: Schedule,
         inputs: dict[str, tuple[int, int, bool, str]],
         piece: Piece,
         style: Style,
+        out: str,
     ) -> None:
-        super().__init__(kernel, plan, inputs, piece, hoisted=False)
-        self.style, self.TYPE = style, style.type
+        super().__init__(kernel, Schedule((), {}, (), 0), inputs, piece, hoisted=False)
+        self.style, self.TYPE, self.out = style, style.type, out
         self.pairs = {}
 
     def _stored(self, k: int, value: str) -> str:
-        return f"out[{k}] = {value}"
+        return f"{self.out}[{k}] = {value}"
 
     def _load(self, symbol: str) -> tuple[str, str]:
         number, k, _, name = self.inputs[symbol]
@@ -246,5 +322,8 @@ class _Plain(Printer):
 
 
 def file_name(text: str) -> str:
-    """A name as that of a file and of C functions: letters, digits and underscores."""
-    return re.sub("_+", "_", identifier(text)).strip("_") or "model"
+    """A name as that of a file and of C functions: letters, digits and underscores, no name of the
+    standard library."""
+    name = re.sub("_+", "_", identifier(text)).strip("_") or "model"
+    name = name if not name[0].isdigit() else f"model_{name}"
+    return f"{name}_model" if name in _TAKEN else name

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kinesym.codegen.c99 import plain
-from kinesym.codegen.derive import jacobian
-from kinesym.codegen.evaluate import ModelSymbols, model_functions, model_symbols, rhs_kernel
+from kinesym.codegen.derive import Sparse, by_row, jacobian, pullback, with_smooth_kinks
+from kinesym.codegen.evaluate import (
+    ModelSymbols,
+    equation_label,
+    model_functions,
+    model_jacobians,
+    model_symbols,
+    rhs_kernel,
+)
 from kinesym.codegen.kernel import Argument, Kernel
+from kinesym.codegen.solve import Linearised, NotExplicit, affine_residual, linearised_rates
+from kinesym.codegen.switching import hybrid_program
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of
 
 #: What derivatives are taken with respect to, by the name of the argument.
 GROUPS = {"xdot": "derivatives", "x": "states", "u": "inputs", "p": "parameters"}
@@ -34,49 +45,206 @@ class Exported:
 
 
 def exported_functions(model: Model) -> list[Exported]:
-    """`rhs` if x' can be solved for, `residual`, `outputs`, and Jacobians `rhs_jacobian_states`,
-    `residual_jacobian_inputs` and so on, whose entries are by columns.
+    """`rhs` if x' can be solved for, `residual`, `outputs`; `mass_matrix` and `forcing` if the
+    equations are linear in x' and not solved for it; Jacobians `rhs_jacobian_states`,
+    `residual_jacobian_inputs` and so on; products `rhs_hessian_product`,
+    `residual_hessian_product`. Entries of matrices are by columns.
 
     Raises `ValueError` for functions that C99 does not have.
     """
     kernels = {kernel.name: kernel for kernel in model_functions(model).kernels}
     order = [name for name in ("rhs", "residual", "outputs") if name in kernels]
-    return [*(Exported(plain(kernels[name])) for name in order), *_jacobians(model, order)]
+    found = [Exported(kernels[name]) for name in order]
+    found += [*_mass_and_forcing(model), *_jacobians(model, "rhs" in order)]
+    found += [_hessian_product(model, of) for of in order if of != "outputs"]
+    return [replace(f, kernel=plain(f.kernel)) for f in found if f.kernel.outputs]
 
 
-def _jacobians(model: Model, order: Sequence[str]) -> Iterator[Exported]:
-    for of in order:
-        s = model_symbols(model)
-        rows, names = _rows(model, s, of)
-        for group in (s.xdot, s.x, s.u, s.p):
-            if group.symbols and not (of == "rhs" and group is s.xdot):
-                yield _jacobian(s, of, rows, names, group)
+def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
+    """`guards`: the guard of each event, then whether it is armed, which it is if that is positive;
+    `reset_0`, `reset_1`, ...: states and inputs after an event, of which modes are some.
+
+    Raises `ValueError` for functions that C99 does not have.
+    """
+    program, states = hybrid_program(hybrid), hybrid.model.state_names
+    found = {kernel.name: kernel for kernel in program.kernels}
+    if "guards" not in found:
+        return []
+    inputs = hybrid.model.input_names
+    made = [replace(found["guards"], purpose="guards of events, then whether these are armed")]
+    begin = 0
+    for number, event in enumerate(hybrid.events):
+        targets = [name_of(target) for target in (*event.resets, *event.sets)]
+        kernel = found.get("resets", found["guards"])
+        g = kernel.graph
+        new = dict(zip(targets, kernel.outputs[begin : begin + len(targets)], strict=True))
+        begin += len(targets)
+        same = [(x, f"x.{x}") for x in states] + [(u, f"u.{u}") for u in inputs]
+        nodes = tuple(new[x] if x in new else g.symbol(symbol) for x, symbol in same)
+        about = f"reset_{number}", f"states, then inputs, after event {number}, {event.name}"
+        labels = (*states, *inputs)
+        made.append(Kernel(about[0], g, kernel.arguments, nodes, labels, about[1]))
+    order = tuple(f"u.{u}" for u in inputs)
+    return [Exported(plain(_with_inputs(kernel, order))) for kernel in made]
 
 
-def _rows(model: Model, s: ModelSymbols, of: str) -> tuple[list[int], list[str]]:
-    """Nodes of a function and what they are."""
-    if of == "rhs":
-        kernel = rhs_kernel(model, s)
-        return list(kernel.outputs), list(kernel.labels)
-    given = dict(enumerate(model.equations)) if of == "residual" else model.outputs
-    label = "equation {}" if of == "residual" else "{}"
-    return [s.lower(e) for e in given.values()], [label.format(name) for name in given]
+def _with_inputs(kernel: Kernel, order: tuple[str, ...]) -> Kernel:
+    """A kernel with its inputs in another order."""
+    arguments = (replace(a, symbols=order) if a.name == "u" else a for a in kernel.arguments)
+    return replace(kernel, arguments=tuple(arguments))
 
 
-def _jacobian(
-    s: ModelSymbols, of: str, rows: Sequence[int], names: Sequence[str], group: Argument
+# -- matrices -------------------------------------------------------------------------------------
+
+
+def _by_columns(
+    kernel: Kernel, places: Sequence[tuple[int, int]], shape: tuple[int, int]
 ) -> Exported:
-    entries = jacobian(s.graph, rows, s.nodes(group))
-    places = sorted(entries, key=lambda place: (place[1], place[0]))
-    wrt = GROUPS[group.name]
-    arguments = s.arguments if of == "rhs" else (s.xdot, *s.arguments)
-    labels = tuple(f"d {names[i]} / d {group.symbols[j]}" for i, j in places)
-    outputs = tuple(entries[place] for place in places)
-    purpose = f"derivatives of the {of} with respect to the {wrt}, by columns"
-    kernel = Kernel(f"{of}_jacobian_{wrt}", s.graph, arguments, outputs, labels, purpose)
-    count = [0] * (len(group.symbols) + 1)
-    for _, j in places:
-        count[j + 1] += 1
-    begin = tuple(sum(count[: j + 1]) for j in range(len(count)))
-    shape = (len(rows), len(group.symbols))
-    return Exported(plain(kernel), Sparsity(shape, begin, tuple(i for i, _ in places)))
+    """The matrix of a kernel whose outputs are at these places."""
+    order = sorted(range(len(places)), key=lambda k: places[k][::-1])
+    count = [sum(1 for _, j in places if j < column) for column in range(shape[1] + 1)]
+    outputs = tuple(kernel.outputs[k] for k in order)
+    labels = tuple(kernel.labels[k] for k in order)
+    rows = tuple(places[k][0] for k in order)
+    return Exported(
+        replace(kernel, outputs=outputs, labels=labels), Sparsity(shape, tuple(count), rows)
+    )
+
+
+def _matrix(
+    s: ModelSymbols, name: str, entries: Sparse, shape: tuple[int, int], purpose: str
+) -> Exported:
+    """Entries that do not depend on x' as a matrix."""
+    labels = tuple(f"row {i}, column {j}" for i, j in entries)
+    kernel = Kernel(name, s.graph, s.arguments, tuple(entries.values()), labels, purpose)
+    return _by_columns(kernel, list(entries), shape)
+
+
+def _mass_and_forcing(model: Model) -> Iterator[Exported]:
+    """M and f of M x' = f, unless M is 1 or x' enters nonlinearly."""
+    s = model_symbols(model)
+    g, rates, n = s.graph, s.nodes(s.xdot), len(model.states)
+    try:
+        residual = affine_residual(
+            g, [s.lower(e) for e in model.equations], rates, model.state_names
+        )
+    except NotExplicit:
+        return
+    mass = jacobian(g, residual, rates)
+    if mass == {(k, k): g.one for k in range(n)}:
+        return
+    bias = g.substitute(residual, dict.fromkeys(rates, g.zero))
+    yield _matrix(s, "mass_matrix", mass, (n, n), "M of M x' = f, by columns")
+    labels = tuple(equation_label(model, k) for k in range(n))
+    forcing = tuple(g.neg(b) for b in bias)
+    yield Exported(Kernel("forcing", g, s.arguments, forcing, labels, "f of M x' = f"))
+
+
+def _jacobians(model: Model, explicit: bool) -> Iterator[Exported]:
+    """Jacobians of the right-hand side, of the residual and of outputs."""
+    sizes = {
+        "derivatives": len(model.states),
+        "states": len(model.states),
+        "inputs": len(model.inputs),
+        "parameters": len(model.parameters),
+        "residual": len(model.equations),
+        "outputs": len(model.outputs),
+    }
+    if explicit:
+        for group in ("x", "u", "p"):
+            if sizes[GROUPS[group]]:
+                yield _rhs_jacobian(model, group)
+    program = model_jacobians(model)
+    about = program.description["jacobians"]["patterns"]
+    for kernel in program.kernels:
+        of, wrt = kernel.name.split("_")
+        named = replace(
+            kernel, name=f"{of}_jacobian_{wrt}", purpose=f"{kernel.purpose}, by columns"
+        )
+        places = list(zip(*about[kernel.name], strict=True))
+        yield _by_columns(named, places, (sizes[of], sizes[wrt]))
+
+
+def _rhs_jacobian(model: Model, group: str) -> Exported:
+    """The Jacobian of x', differentiated or as the solution of linear equations, whatever takes
+    fewer operations."""
+    ways = (made(model, group) for made in (_differentiated, _solved))
+    found = [way for way in ways if way is not None]
+    return min(found, key=lambda exported: exported.kernel.operations)
+
+
+def _group(s: ModelSymbols, name: str) -> Argument:
+    return next(a for a in (s.xdot, *s.arguments) if a.name == name)
+
+
+def _differentiated(model: Model, group: str) -> Exported:
+    s = model_symbols(model)
+    rows = with_smooth_kinks(s.graph, rhs_kernel(model, s).outputs)
+    return _of_rhs(model, s, group, jacobian(s.graph, rows, s.nodes(_group(s, group))))
+
+
+def _solved(model: Model, group: str) -> Exported | None:
+    s = model_symbols(model)
+    equations = [s.lower(e) for e in model.equations]
+    wrt = s.nodes(_group(s, group))
+    try:
+        found = linearised_rates(s.graph, equations, s.nodes(s.xdot), model.state_names, wrt)
+    except NotExplicit:  # an explicit form was given with the model
+        return None
+    return _of_rhs(model, s, group, _rates_by(s, found))
+
+
+def _of_rhs(model: Model, s: ModelSymbols, group: str, entries: Sparse) -> Exported:
+    """Entries as the Jacobian of x'."""
+    wrt, columns = GROUPS[group], _group(s, group).symbols
+    labels = tuple(f"d {model.state_names[i]}' / d {columns[j]}" for i, j in entries)
+    purpose = f"derivatives of the rhs with respect to the {wrt}, by columns"
+    name, outputs = f"rhs_jacobian_{wrt}", tuple(entries.values())
+    kernel = Kernel(name, s.graph, s.arguments, outputs, labels, purpose)
+    return _by_columns(kernel, list(entries), (len(model.states), len(columns)))
+
+
+def _rates_by(s: ModelSymbols, found: Linearised) -> Sparse:
+    """d x' / d z = M^-1 side: the steps of `Linearised` on sparse rows."""
+    g, rows = s.graph, by_row(found.side)
+    for target, source, node in found.steps:
+        given = rows.get(source, {})
+        if target == source:
+            rows[target] = {j: g.mul(node, value) for j, value in given.items()}
+            continue
+        row = rows.setdefault(target, {})
+        for j, value in given.items():
+            row[j] = g.sub(row.get(j, g.zero), g.mul(node, value))
+    return {
+        (i, j): value
+        for i in range(len(found.rates))
+        for j, value in sorted(rows.get(i, {}).items())
+        if value != g.zero
+    }
+
+
+# -- second derivatives ---------------------------------------------------------------------------
+
+
+def _hessian_product(model: Model, of: str) -> Exported:
+    """Gradient of a weighted sum of a function, and its Hessian times a direction."""
+    s = model_symbols(model)
+    g = s.graph
+    groups = [s.x, s.u, s.p] if of == "rhs" else [s.xdot, s.x, s.u, s.p]
+    rows = rhs_kernel(model, s).outputs if of == "rhs" else [s.lower(e) for e in model.equations]
+    rows = with_smooth_kinks(g, rows)
+    wrt = [node for group in groups for node in s.nodes(group)]
+    names = [name for group in groups for name in group.symbols]
+    weights = Argument("weights", tuple(f"weights.{i}" for i in range(len(rows))))
+    direction = Argument("direction", tuple(f"direction.{name}" for name in names))
+    gradient = pullback(g, rows, g.symbols(weights.symbols), wrt)
+    product = pullback(g, gradient, g.symbols(direction.symbols), wrt)
+    labels = (*(f"gradient, {name}" for name in names), *(f"product, {name}" for name in names))
+    given = s.arguments if of == "rhs" else (s.xdot, *s.arguments)
+    by = ", ".join(a.name for a in groups)
+    purpose = (
+        f"gradient of weights . {of} with respect to ({by}), then its Hessian with respect to "
+        "these times direction"
+    )
+    arguments, nodes = (*given, weights, direction), (*gradient, *product)
+    return Exported(Kernel(f"{of}_hessian_product", g, arguments, nodes, labels, purpose))

@@ -3,19 +3,45 @@ that calls them."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from textwrap import wrap
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kinesym.codegen.c99 import Style, file_name, function, helpers, prototype
-from kinesym.codegen.exported import Exported, Sparsity, exported_functions
+from kinesym.base.checks import check_choice
+from kinesym.codegen.c99 import (
+    PRECISIONS,
+    Style,
+    dense_function,
+    dense_prototype,
+    file_name,
+    function,
+    helpers,
+    prototype,
+    wrapped,
+)
+from kinesym.codegen.c99_steps import Sizes, radau, rk4, stack_bytes, step_prototype
+from kinesym.codegen.exported import Exported, Sparsity, exported_functions, hybrid_functions
+from kinesym.internal.exporting.c99_programs import cmake, main_program, makefile, mex, s_function
+from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.tree import Tree
 
-#: Names of results in prototypes, by function.
-_RESULTS = {"rhs": "dx", "residual": "r", "outputs": "y"}
-#: Letters of a line of numbers.
-_WIDTH = 100
-
+#: Names of results in prototypes, by function; of matrices they are `values`.
+_RESULTS = {"rhs": "dx", "residual": "r", "outputs": "y", "forcing": "f", "guards": "g"}
+#: What arguments and results are, by their names in C.
+_MEANINGS = {
+    "xdot": "derivatives of states",
+    "x": "states",
+    "u": "inputs",
+    "p": "parameters",
+    "t": "time",
+    "weights": "weights of the components of the function",
+    "direction": "a direction of the arguments, one after the other",
+}
 _HEAD = """\
 /* {title}
  *
@@ -29,6 +55,39 @@ def model_files(model: Model, precision: str = "double") -> Mapping[str, bytes]:
 
     Raises `ValueError` for functions that C99 does not have and for a model with delays.
     """
+    return _files(model, model.tables.values, [], precision)
+
+
+def tree_files(tree: Tree, precision: str = "double") -> Mapping[str, bytes]:
+    """The files of its model without torques, by name."""
+    return model_files(tree.model(), precision)
+
+
+def hybrid_files(hybrid: Hybrid, precision: str = "double") -> Mapping[str, bytes]:
+    """The files, by name: those of its smooth part, guards of events and what they change.
+
+    Raises `ValueError` as `model_files`, and for contacts.
+    """
+    if hybrid.contacts:
+        names = ", ".join(contact.name for contact in hybrid.contacts)
+        raise ValueError(
+            f"{hybrid.model.name} has contacts, {names}, whose forces solve inequalities at each "
+            "instant, and no plain C function does; export its model, where they are inputs"
+        )
+    return _files(hybrid.model, hybrid.tables.values, hybrid_functions(hybrid), precision)
+
+
+def result_of(function: Exported) -> str:
+    """Name of the results of a function in C."""
+    if function.sparsity is not None:
+        return "values"
+    return _RESULTS.get(function.kernel.name, "results")
+
+
+def _files(
+    model: Model, tables: NDArray[np.float64], more: Sequence[Exported], precision: str
+) -> Mapping[str, bytes]:
+    check_choice(precision, PRECISIONS, "precision")
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays, {', '.join(d.name for d in model.delays)}, whose past "
@@ -36,52 +95,103 @@ def model_files(model: Model, precision: str = "double") -> Mapping[str, bytes]:
         )
     prefix = file_name(model.name)
     style = Style(prefix, precision, f"{prefix}_tables")
-    found = exported_functions(model)
-    values = [f for f in found if f.sparsity is None]
-    derivatives = [f for f in found if f.sparsity is not None]
-    files = {
-        f"{prefix}.h": _header(model, style, found),
-        f"{prefix}.c": _functions(model, style, values),
-        f"{prefix}_jacobians.c": _functions(model, style, derivatives),
-        f"{prefix}_data.c": _data(model, style, derivatives),
-        "main.c": _main(model, style),
-        "Makefile": _makefile(prefix),
+    found = [*exported_functions(model), *more]
+    sizes, steps = _sizes(model, found), _steps(style, _sizes(model, found), found)
+    code = {
+        f"{prefix}.c": _functions(model, style, [f for f in found if _kind(f) == "values"]),
+        f"{prefix}_jacobians.c": _functions(
+            model, style, [f for f in found if _kind(f) == "matrix"]
+        ),
+        f"{prefix}_hessians.c": _functions(
+            model, style, [f for f in found if _kind(f) == "hessian"]
+        ),
+        **{f"{prefix}_{name}.c": _with_head(model, style, text) for name, text in steps.items()},
+        f"{prefix}_data.c": _data(model, style, found, tables),
     }
+    digest = hashlib.sha256("".join(code.values()).encode()).hexdigest()[:16]
+    names = [f.kernel.name for f in found]
+    files = {
+        f"{prefix}.h": _header(model, style, found, sizes, list(steps), digest),
+        **code,
+        "main.c": main_program(style, names),
+        "Makefile": makefile(list(code)),
+        "CMakeLists.txt": cmake(prefix, list(code)),
+        f"{prefix}_mex.c": mex(style, names),
+    }
+    if "rhs" in names and precision == "double":
+        files[f"{prefix}_sfun.c"] = s_function(style, names)
     return {name: text.encode() for name, text in files.items()}
 
 
-def result_of(function: Exported) -> str:
-    """Name of the results of a function in C."""
-    return "values" if function.sparsity is not None else _RESULTS[function.kernel.name]
+def _kind(f: Exported) -> str:
+    """The file that a function belongs to."""
+    if f.sparsity is not None:
+        return "matrix"
+    return "hessian" if f.kernel.name.endswith("_hessian_product") else "values"
 
 
-def _header(model: Model, style: Style, found: Sequence[Exported]) -> str:
+def _sizes(model: Model, found: Sequence[Exported]) -> Sizes:
+    entries = {f.kernel.name: len(f.kernel.outputs) for f in found if f.sparsity is not None}
+    return Sizes(len(model.states), len(model.inputs), len(model.parameters), entries)
+
+
+def _steps(style: Style, sizes: Sizes, found: Sequence[Exported]) -> dict[str, str]:
+    """Text of steps, by method."""
+    explicit = any(f.kernel.name == "rhs" for f in found)
+    return {**({"rk4": rk4(style, sizes)} if explicit else {}), "radau": radau(style, sizes)}
+
+
+# -- the header -----------------------------------------------------------------------------------
+
+
+def _header(
+    model: Model,
+    style: Style,
+    found: Sequence[Exported],
+    sizes: Sizes,
+    steps: Sequence[str],
+    digest: str,
+) -> str:
     prefix, upper = style.prefix, style.prefix.upper()
-    groups = {
-        "states": (model.state_names, "x"),
-        "inputs": (model.input_names, "u"),
-        "parameters": (model.parameter_names, "p"),
-        "outputs": (tuple(model.outputs), "y"),
-    }
+    groups = _groups(model, found)
+    symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y", "events": "g"}
     parts = [
-        _HEAD.format(title=f"Model {model.name}: functions of one point"),
+        _HEAD.format(title=f"Model {_safe(model.name)}: functions of one point"),
         f'#ifndef {upper}_H\n#define {upper}_H\n#ifdef __cplusplus\nextern "C" {{\n'
         "#define restrict\n#endif\n",
-        *(_group_comment(model, name, names, symbol) for name, (names, symbol) in groups.items()),
-        "".join(f"#define {upper}_N_{k.upper()} {len(n)}\n" for k, (n, _) in groups.items()),
+        f'/* What wrote this, and a digest of the C */\n#define {upper}_WRITTEN_BY "kinesym '
+        f'{version("kinesym")}"\n#define {upper}_DIGEST "{digest}"\n',
+        *(_group_comment(model, kind, names, symbols[kind]) for kind, names in groups.items()),
+        "".join(f"#define {upper}_N_{kind.upper()} {len(n)}\n" for kind, n in groups.items()),
         "".join(
-            f"extern const char *const {prefix}_{kind}_names[];\n"
-            for kind, (n, _) in groups.items()
-            if n
+            f"extern const char *const {prefix}_{kind}_names[{len(names)}];\n"
+            for kind, names in groups.items()
+            if names
         )
-        + (f"extern const {style.type} {prefix}_parameter_values[];\n" * bool(model.parameters)),
+        + f"extern const {style.type} {prefix}_parameter_values[{max(len(model.parameters), 1)}];"
+        " /* NaN where the model has none */\n",
         "/* All functions return 0, or 1 if a result is not finite. They use no memory but the\n"
-        " * stack, keep nothing between calls, and arrays must not overlap. */\n",
+        " * stack and keep nothing between calls, so that threads may call them at once. Arrays\n"
+        f" * of {style.type} must not overlap, and need no alignment but that of {style.type}:\n"
+        + "".join(f" *   {line}\n" for line in _arguments(model, found))
+        + " * A pointer to an array of no numbers may be null. */\n",
+        *(_declaration(f, style) for f in found),
+        _declared_steps(style, sizes, steps),
+        "#ifdef __cplusplus\n}\n#undef restrict\n#endif\n#endif\n",
     ]
-    for f in found:
-        parts.append(_declaration(f, style))
-    parts.append("#ifdef __cplusplus\n}\n#undef restrict\n#endif\n#endif\n")
     return "\n".join(part for part in parts if part)
+
+
+def _groups(model: Model, found: Sequence[Exported]) -> dict[str, tuple[str, ...]]:
+    """Names of what there are several of."""
+    events = next((f.kernel.labels for f in found if f.kernel.name == "guards"), ())
+    groups = {
+        "states": model.state_names,
+        "inputs": model.input_names,
+        "parameters": model.parameter_names,
+        "outputs": tuple(model.outputs),
+    }
+    return {**groups, "events": events[: len(events) // 2]} if events else groups
 
 
 def _group_comment(model: Model, kind: str, names: Iterable[str], symbol: str) -> str:
@@ -89,121 +199,124 @@ def _group_comment(model: Model, kind: str, names: Iterable[str], symbol: str) -
         f" *   {symbol}[{k}]  {name}" + (f" [{model.units[name]}]" if name in model.units else "")
         for k, name in enumerate(names)
     ]
-    return "\n".join([f"/* {kind}", *lines, " */"]) + "\n" if lines else ""
+    return "\n".join([f"/* {kind}", *map(_safe, lines), " */"]) + "\n" if lines else ""
+
+
+def _arguments(model: Model, found: Sequence[Exported]) -> list[str]:
+    """Lines that say what arguments are, and how many numbers."""
+    sizes = {a.name: len(a.symbols) for f in found for a in f.kernel.arguments}
+    return [
+        f"{name:<9} {meaning}" + (f" ({sizes[name]})" if name in ("xdot", "x", "u", "p") else "")
+        for name, meaning in _MEANINGS.items()
+        if name in sizes
+    ]
 
 
 def _declaration(f: Exported, style: Style) -> str:
-    text = f"/* {f.kernel.purpose}"
+    name, count = f"{style.prefix}_{f.kernel.name}", len(f.kernel.outputs)
+    declared = wrapped(f"{prototype(f.kernel, style, result_of(f))};")
+    purpose = _safe(f.kernel.purpose)
     if f.sparsity is None:
-        return f"{text} */\n{prototype(f.kernel, style, result_of(f))};\n"
-    name = f"{style.prefix}_{f.kernel.name}"
+        return f"{_comment(f'{purpose}: {result_of(f)} ({count})')}{declared}\n"
     rows, columns = f.sparsity.shape
-    return (
-        f"{text}: {rows} x {columns}, {len(f.sparsity.row)} entries; those of column j are\n"
-        f" * {name}_begin[j] ... {name}_begin[j + 1] - 1, in the rows {name}_row[...] */\n"
-        f"extern const int {name}_begin[{columns + 1}];\n"
-        f"extern const int {name}_row[{max(len(f.sparsity.row), 1)}];\n"
-        f"{prototype(f.kernel, style, 'values')};\n"
+    text = (
+        f"{purpose}: {rows} x {columns}, {count} entries in `values`; those of column j are "
+        f"{name}_begin[j] ... {name}_begin[j + 1] - 1, in the rows {name}_row[...]; or all, "
+        f"matrix[i + {rows}*j]"
     )
+    return (
+        f"{_comment(text)}extern const int {name}_begin[{columns + 1}];\n"
+        f"extern const int {name}_row[{count}];\n{declared}\n"
+        f"{wrapped(f'{dense_prototype(f.kernel, style)};')}\n"
+    )
+
+
+def _declared_steps(style: Style, sizes: Sizes, steps: Sequence[str]) -> str:
+    """Declarations of the functions of steps."""
+    n, bytes_of = sizes.states, stack_bytes(style, sizes)
+    about = {
+        "rk4": "the classical Runge-Kutta method of order 4",
+        "radau": "Radau IIA of order 5, for stiff models and algebraic equations of index 1; also "
+        "returns 2 for a singular matrix, 3 if Newton's method does not converge",
+    }
+    parts = [
+        _comment(
+            "Steps from t to t + h with constant inputs: x_next (number of states), and "
+            f"derivatives of x_next by x, u and p, sensitivities[i + {n}*j] for column j of "
+            f"{sizes.columns}"
+        )
+    ]
+    for method in steps:
+        parts.append(_comment(about[method]))
+        for name in (f"step_{method}", f"step_{method}_sensitivities"):
+            parts.append(f"/* {bytes_of[name]} bytes of the stack */\n")
+            parts.append(f"{wrapped(f'{step_prototype(style, name)};')}\n")
+    return "".join(parts)
+
+
+def _comment(text: str) -> str:
+    return "/* " + "\n * ".join(wrap(text, 95, break_on_hyphens=False)) + " */\n"
+
+
+def _safe(text: str) -> str:
+    """Text for comments."""
+    return text.replace("*/", "* /").replace("/*", "/ *")
+
+
+# -- code and data --------------------------------------------------------------------------------
+
+
+def _with_head(model: Model, style: Style, text: str) -> str:
+    head = _HEAD.format(title=f"Model {_safe(model.name)}")
+    return f'{head}\n#include <math.h>\n\n#include "{style.prefix}.h"\n\n{text}'
 
 
 def _functions(model: Model, style: Style, found: Sequence[Exported]) -> str:
     kernels = [f.kernel for f in found]
-    tables = len(model.tables.values)
-    declared = f"extern const {style.type} {style.tables}[];\n" * bool(tables)
-    return "\n".join(
-        [
-            _HEAD.format(title=f"Model {model.name}"),
-            f'#include <math.h>\n\n#include "{style.prefix}.h"\n{declared}',
-            helpers(kernels, style),
-            *(
-                f"/* {k.purpose} */\n{function(k, style, result_of(f))}"
-                for f, k in zip(found, kernels, strict=True)
-            ),
-        ]
-    )
-
-
-def _data(model: Model, style: Style, found: Sequence[Exported]) -> str:
-    names = {
-        "states": model.state_names,
-        "inputs": model.input_names,
-        "parameters": model.parameter_names,
-        "outputs": tuple(model.outputs),
-    }
-    parts = [
-        _HEAD.format(title=f"Model {model.name}: names, values, patterns"),
-        f'#include <math.h>\n\n#include "{style.prefix}.h"\n',
-    ]
-    for kind, members in names.items():
-        if members:
-            texts = ", ".join(f'"{name}"' for name in members)
-            parts.append(
-                _wrapped(f"const char *const {style.prefix}_{kind}_names[] = {{{texts}}};")
-            )
-    if model.parameters:
-        values = [style.number(model.values.get(p, np.nan)) for p in model.parameter_names]
-        parts.append(
-            _wrapped(
-                f"const {style.type} {style.prefix}_parameter_values[] = {{{', '.join(values)}}};"
-            )
-        )
-    if len(model.tables.values):
-        numbers = ", ".join(style.number(float(v)) for v in model.tables.values)
-        parts.append(f"extern const {style.type} {style.tables}[];")
-        parts.append(_wrapped(f"const {style.type} {style.tables}[] = {{{numbers}}};"))
+    read = any(k.graph.op[node] in ("locate", "entry") for k in kernels for node in k.nodes)
+    parts = [f"extern const {style.type} {style.tables}[];\n"] * read
+    if given := helpers(kernels, style):
+        parts.append(given.rstrip("\n") + "\n")
     for f in found:
-        assert f.sparsity is not None
-        parts += _pattern(f"{style.prefix}_{f.kernel.name}", f.sparsity)
-    return "\n".join(parts) + "\n"
+        parts.append(
+            f"{_comment(_safe(f.kernel.purpose))}{function(f.kernel, style, result_of(f))}"
+        )
+        if f.sparsity is not None:
+            parts.append(dense_function(f.kernel, style, f.sparsity.shape))
+    return _with_head(model, style, "\n".join(parts))
+
+
+def _data(
+    model: Model, style: Style, found: Sequence[Exported], tables: NDArray[np.float64]
+) -> str:
+    prefix, kind = style.prefix, style.type
+    parts = []
+    for what, members in _groups(model, found).items():
+        if members:
+            texts = ", ".join(map(_literal, members))
+            parts.append(f"const char *const {prefix}_{what}_names[{len(members)}] = {{{texts}}};")
+    values = [style.number(model.values.get(p, np.nan)) for p in model.parameter_names] or ["0"]
+    parts.append(
+        f"const {kind} {prefix}_parameter_values[{len(values)}] = {{{', '.join(values)}}};"
+    )
+    if len(tables):
+        numbers = ", ".join(style.number(float(v)) for v in tables)
+        parts.append(f"extern const {kind} {style.tables}[];")
+        parts.append(f"const {kind} {style.tables}[] = {{{numbers}}};")
+    for f in found:
+        if f.sparsity is not None:
+            parts += _pattern(f"{prefix}_{f.kernel.name}", f.sparsity)
+    return _with_head(model, style, "\n".join(map(wrapped, parts)) + "\n")
+
+
+def _literal(name: str) -> str:
+    """A name as a constant of C."""
+    text = name.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?")
+    return f'"{text}"'
 
 
 def _pattern(name: str, sparsity: Sparsity) -> list[str]:
-    rows = sparsity.row or (0,)
     return [
-        _wrapped(f"const int {name}_{what}[{len(of)}] = {{{', '.join(map(str, of))}}};")
-        for what, of in (("begin", sparsity.begin), ("row", rows))
+        f"const int {name}_{what}[{len(of)}] = {{{', '.join(map(str, of))}}};"
+        for what, of in (("begin", sparsity.begin), ("row", sparsity.row))
     ]
-
-
-def _wrapped(text: str) -> str:
-    """A long list of numbers on lines of some length."""
-    lines = [""]
-    for word in text.split(" "):
-        if lines[-1] and len(lines[-1]) + len(word) + 1 > _WIDTH:
-            lines.append("   ")
-        lines[-1] += f" {word}" if lines[-1] else word
-    return "\n".join(lines)
-
-
-def _main(model: Model, style: Style) -> str:
-    prefix, upper, kind = style.prefix, style.prefix.upper(), style.type
-    explicit = (
-        "rhs" if any(f.kernel.name == "rhs" for f in exported_functions(model)) else "residual"
-    )
-    n, m = len(model.states), len(model.inputs)
-    first = f"{prefix}_rhs(x, u, {prefix}_parameter_values, 0, out)"
-    if explicit == "residual":
-        first = f"{prefix}_residual(xdot, x, u, {prefix}_parameter_values, 0, out)"
-    if not model.parameters:
-        first = first.replace(f"{prefix}_parameter_values", "u")
-    return (
-        f'#include <stdio.h>\n\n#include "{prefix}.h"\n\n'
-        f"/* The {explicit} where all states are 0.1 */\nint main(void) {{\n"
-        f"    {kind} x[{n}], u[{max(m, 1)}] = {{0}}, out[{n}];\n"
-        + (f"    {kind} xdot[{n}] = {{0}};\n" if explicit == "residual" else "")
-        + f"    for (int k = 0; k < {upper}_N_STATES; k++) x[k] = ({kind})0.1;\n"
-        f"    const int failed = {first};\n"
-        f"    for (int k = 0; k < {upper}_N_STATES; k++)\n"
-        f'        printf("%s %.17g\\n", {prefix}_states_names[k], (double)out[k]);\n'
-        "    return failed;\n}\n"
-    )
-
-
-def _makefile(prefix: str) -> str:
-    objects = f"{prefix}.o {prefix}_jacobians.o {prefix}_data.o"
-    return (
-        "CFLAGS = -std=c99 -O2 -Wall -Wextra -Wconversion -pedantic\n\n"
-        f"main: main.o {objects}\n\t$(CC) $(CFLAGS) -o $@ main.o {objects} -lm\n\n"
-        f"main.o {objects}: {prefix}.h\n\n.PHONY: clean\nclean:\n\trm -f main *.o\n"
-    )

@@ -15,6 +15,7 @@ from kinesym.internal.exporting.fmu_units import base_unit
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Event, Hybrid
 from kinesym.symbolic.model import Model, check_values
+from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import by_name, name_of
 
 #: By this share of its scale a guard that is a level switches late.
@@ -86,7 +87,7 @@ class Component:
 
 
 def component(
-    what: Model | Hybrid,
+    what: Model | Tree | Hybrid,
     initial: Mapping[Any, float] | None,
     parameters: Mapping[Any, float] | None,
     inputs: Mapping[Any, float] | None,
@@ -97,7 +98,8 @@ def component(
     Raises `ValueError` for what FMI cannot say: contacts, names twice, x' that is not explicit,
     parameters without a value.
     """
-    hybrid = what if isinstance(what, Hybrid) else Hybrid(what)
+    smooth = what.model() if isinstance(what, Tree) else what
+    hybrid = smooth if isinstance(smooth, Hybrid) else Hybrid(smooth)
     model = hybrid.model
     if hybrid.contacts:
         raise ValueError(

@@ -40,14 +40,15 @@ class ExportedFolder:
 def written(
     folder: str | Path, target: str, name: str, files: Mapping[str, bytes]
 ) -> ExportedFolder:
-    """Write `files` into a folder, which is new, empty, or was written by this function before.
+    """Write `files` into a folder, which is new, empty, or was written by this function before;
+    then what others put there stays.
 
-    Raises `FileExistsError` if it has files of others, or files that were edited since, and leaves
-    all as it was; so does any failure on the way.
+    Raises `FileExistsError` for another folder with files, for files that were edited since and for
+    those of others in the place of ours, and leaves all as it was; so does any failure on the way.
     """
     folder = Path(folder)
     digests = {file: _digest(content) for file, content in sorted(files.items())}
-    before = _before(folder)
+    before, others = _before(folder), _others(folder, digests)
     about = {"kinesym": version("kinesym"), "target": target, "name": name, "files": digests}
     every = {**files, MANIFEST: (json.dumps(about, indent=1) + "\n").encode()}
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +57,13 @@ def written(
         for file, content in every.items():
             path = made / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            if file in digests and before.get(file) == digests[file]:
+                shutil.copy2(folder / file, path)  # with its time, for `make`
+            else:
+                path.write_bytes(content)
+        for file in others:
+            (made / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder / file, made / file)
         made.chmod(0o755)
         _put(made, folder)
     finally:
@@ -86,7 +93,7 @@ def _before(folder: Path) -> dict[str, str]:
         return {}
     if not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; name a folder")
-    there = {str(p.relative_to(folder)) for p in folder.rglob("*") if not p.is_dir()}
+    there = _there(folder)
     if not there:
         return {}
     if MANIFEST not in there:
@@ -95,11 +102,6 @@ def _before(folder: Path) -> dict[str, str]:
             "folder"
         )
     before: dict[str, str] = json.loads((folder / MANIFEST).read_text())["files"]
-    if others := sorted(there - {*before, MANIFEST}):
-        raise FileExistsError(
-            f"{folder} has files that kinesym did not write, such as {others[0]}; move them, or "
-            "name another folder"
-        )
     for file, digest in before.items():
         path = folder / file
         if path.exists() and _digest(path.read_bytes()) != digest:
@@ -107,6 +109,24 @@ def _before(folder: Path) -> dict[str, str]:
                 f"{path} was edited since it was written; move it, or name another folder"
             )
     return {file: digest for file, digest in before.items() if file in there}
+
+
+def _there(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if not p.is_dir()}
+
+
+def _others(folder: Path, ours: Mapping[str, str]) -> list[str]:
+    """Files of others in a folder that was written before."""
+    if not (folder / MANIFEST).is_file():
+        return []
+    written_before = json.loads((folder / MANIFEST).read_text())["files"]
+    others = sorted(_there(folder) - {*written_before, MANIFEST})
+    if taken := [file for file in others if file in ours]:
+        raise FileExistsError(
+            f"{folder} has a file {taken[0]} that kinesym did not write; move it, or name another "
+            "folder"
+        )
+    return others
 
 
 def _digest(content: bytes) -> str:
