@@ -16,7 +16,7 @@ from kinesym.codegen.c import number
 from kinesym.codegen.c99 import file_name
 from kinesym.codegen.exported import Exported
 from kinesym.internal.exporting.c99 import model_files
-from kinesym.internal.exporting.fmu_component import Component, component
+from kinesym.internal.exporting.fmu_component import GROUPS, METHODS, Component, component
 from kinesym.internal.exporting.fmu_description import (
     build_description,
     description,
@@ -31,7 +31,7 @@ from kinesym.symbolic.multibody.tree import Tree
 VERSIONS = ("3.0", "2.0")
 
 _TEXTS = Path(__file__).parent / "fmi"
-_GROUPS = ("derivatives", "states", "inputs", "parameters")
+_BY = ("derivatives", "states", "inputs", "parameters")
 #: Times of files in the archive, the earliest there can be: equal content gives equal bytes.
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
@@ -43,20 +43,21 @@ def fmu_files(
     initial: Mapping[Any, float] | None = None,
     parameters: Mapping[Any, float] | None = None,
     inputs: Mapping[Any, float] | None = None,
+    method: str | None = None,
 ) -> Mapping[str, bytes]:
-    """The FMU, by its name. version : of FMI. step : longest step of co-simulation [s]. initial,
-    parameters, inputs : values at the start.
+    """The FMU, by its name. version : of FMI. step : longest step of co-simulation [s], method : of
+    it. initial, parameters, inputs : values at the start.
 
     Raises `ValueError` for what FMI cannot say, `CompilerError` without a compiler.
     """
     check_choice(version, VERSIONS, "the version of FMI")
     step = positive(step, "the step of co-simulation")
-    found = component(what, initial, parameters, inputs)
+    found = component(what, initial, parameters, inputs, method)
     identifier = file_name(found.model.name)
     sources = _sources(found, identifier, version, step)
     token = _token(sources, description(found, identifier, version, "", step))
     sources["fmi-model.h"] = sources["fmi-model.h"].replace("@TOKEN@", token)
-    names = source_names(identifier, version)
+    names = source_names(found, identifier, version)
     headers = {name: text for name, text in sources.items() if name.endswith(".h")}
     library = build_alone({name: sources[name] for name in names}, headers)
     files = {
@@ -65,17 +66,22 @@ def fmu_files(
         **{f"sources/{name}": text.encode() for name, text in sources.items()},
     }
     if version == "3.0":
-        files["sources/buildDescription.xml"] = build_description(identifier)
+        files["sources/buildDescription.xml"] = build_description(found, identifier)
     return {f"{identifier}.fmu": _archive(files)}
 
 
 def _sources(found: Component, identifier: str, version: str, step: float) -> dict[str, str]:
     """Texts of C, by name; the token of the model is open."""
-    names = source_names(identifier, version)
     written = model_files(found.model)
-    files = {name: written[name].decode() for name in (f"{identifier}.h", *names[:3])}
-    own = ("fmi-instance.h", f"fmi-{version[0]}-types.h", *names[-2:])
-    files |= {name: (_TEXTS / name).read_text(encoding="utf-8") for name in own}
+    names = [f"{identifier}.h", "fmi-instance.h", f"fmi-{version[0]}-types.h"]
+    names += source_names(found, identifier, version)
+    files = {
+        name: written[name].decode()
+        if name in written
+        else (_TEXTS / name).read_text(encoding="utf-8")
+        for name in names
+        if name != "fmi-model.c"
+    }
     files["fmi-model.h"] = _sizes(found, step)
     files["fmi-model.c"] = _tables(found, identifier)
     return files
@@ -84,8 +90,7 @@ def _sources(found: Component, identifier: str, version: str, step: float) -> di
 def _sizes(found: Component, step: float) -> str:
     jacobians = (f for f in found.functions.values() if f.sparsity is not None)
     sizes = {
-        **{f"N_{g.upper()}": len(found.names[g]) for g in ("states", "inputs", "parameters")},
-        **{f"N_{g.upper()}": len(found.names[g]) for g in ("outputs", "modes")},
+        **{f"N_{g.upper()}": len(found.names[g]) for g in GROUPS[1:-1]},
         "N_EVENTS": len(found.events),
         "N_CHANGES": len(found.changes),
         "N_ENTRIES": sum(len(f.kernel.outputs) for f in jacobians),
@@ -115,9 +120,10 @@ def _tables(found: Component, identifier: str) -> str:
         _numbers("ks_start_parameters", [start[name] for name in names["parameters"]]),
         _rows("ks_event", "ks_events", events),
         _rows("ks_change", "ks_changes", [f"{{{int(m)}, {k}}}" for m, k in found.changes]),
-        _called("ks_rates", found.functions["rhs"], identifier, "int"),
+        _called("ks_rates", found.functions.get("rhs"), identifier, "int"),
         _called("ks_values", found.functions.get("outputs"), identifier, "int"),
         _jacobians(found, identifier),
+        _step(f"{identifier}_{METHODS[found.method]}"),
     ]
     return "\n".join(parts)
 
@@ -148,7 +154,7 @@ def _jacobians(found: Component, identifier: str) -> str:
     functions, rows, first = [], [], 0
     for of in ("rhs", "outputs"):
         row = []
-        for group in _GROUPS:
+        for group in _BY:
             function = found.functions.get(f"{of}_jacobian_{group}")
             if function is None or function.sparsity is None or not function.kernel.outputs:
                 row.append("{NULL, NULL, NULL, 0, 0}")
@@ -161,6 +167,14 @@ def _jacobians(found: Component, identifier: str) -> str:
         rows.append("    {" + ",\n     ".join(row) + "},\n")
     table = "".join(rows)
     return "\n".join([*functions, f"const ks_jacobian ks_jacobians[2][4] = {{\n{table}}};\n"])
+
+
+def _step(function: str) -> str:
+    """A step of co-simulation."""
+    return (
+        "int ks_step(const double *x, const double *u, const double *p, double t, double h,\n"
+        f"            double *x_next) {{\n    return {function}(x, u, p, t, h, x_next);\n}}\n"
+    )
 
 
 def _token(sources: Mapping[str, str], about: bytes) -> str:

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
-from kinesym.base.checks import mapping
+from kinesym.base.checks import check_choice, mapping
 from kinesym.codegen.exported import Exported, exported_functions
 from kinesym.internal.exporting.fmu_units import base_unit
 from kinesym.symbolic.expression import real_number
@@ -22,6 +23,8 @@ from kinesym.symbolic.names import by_name, name_of
 _LATE = 2.0**-26
 #: Groups of variables, in the order of value references; `ks_group` of fmi-instance.h.
 GROUPS = ("time", "states", "rates", "inputs", "parameters", "outputs", "modes", "indicators")
+#: Methods of co-simulation, by the function of a step.
+METHODS: Mapping[str, str] = MappingProxyType({"rk4": "step_rk4", "radau-5": "step_radau"})
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Component:
     model : its inputs are those of the FMU, then modes; its outputs those of the FMU, then guards,
     what arms them, and values after events. changes : what events change, as (whether it is a mode,
     its number), in their order. start : values by name of states, inputs, parameters and modes.
+    method : of co-simulation, in `METHODS`.
     """
 
     model: Model
@@ -39,11 +43,17 @@ class Component:
     events: tuple[Event, ...]
     changes: tuple[tuple[bool, int], ...]
     start: Mapping[str, float]
+    method: str
 
     @cached_property
     def functions(self) -> Mapping[str, Exported]:
         """Functions and Jacobians of the model, by name; `rhs` is among them."""
         return {f.kernel.name: f for f in exported_functions(self.model)}
+
+    @property
+    def explicit(self) -> bool:
+        """Whether x' is known, as model exchange needs it."""
+        return "rhs" in self.functions or not self.model.states
 
     @cached_property
     def names(self) -> Mapping[str, tuple[str, ...]]:
@@ -56,7 +66,7 @@ class Component:
                 (
                     ("time",),
                     model.state_names,
-                    tuple(f"der({x})" for x in model.state_names),
+                    tuple(f"der({x})" for x in model.state_names if self.explicit),
                     inputs,
                     model.parameter_names,
                     tuple(model.outputs)[: self.n_outputs],
@@ -91,12 +101,13 @@ def component(
     initial: Mapping[Any, float] | None,
     parameters: Mapping[Any, float] | None,
     inputs: Mapping[Any, float] | None,
+    method: str | None,
 ) -> Component:
-    """The content of the FMU of `what`, with these values at the start; zero where states and inputs
-    have none.
+    """The content of the FMU of `what`, with these values at the start; zero where states and
+    inputs have none. method : that for models without explicit x' if None and needed.
 
-    Raises `ValueError` for what FMI cannot say: contacts, names twice, x' that is not explicit,
-    parameters without a value.
+    Raises `ValueError` for what FMI cannot say: contacts, names twice, events of a model without
+    explicit x', parameters without a value.
     """
     smooth = what.model() if isinstance(what, Tree) else what
     hybrid = smooth if isinstance(smooth, Hybrid) else Hybrid(smooth)
@@ -104,8 +115,8 @@ def component(
     if hybrid.contacts:
         raise ValueError(
             f"model {model.name} has contacts, {', '.join(c.name for c in hybrid.contacts)}, whose "
-            "forces and impacts FMI has no words for; write them as events with resets, or as forces "
-            "of penetration"
+            "forces and impacts FMI has no words for; write them as events with resets, or as "
+            "forces of penetration"
         )
     start = _start(hybrid, initial, parameters, inputs)
     outputs, changes = _with_events(hybrid)
@@ -113,14 +124,29 @@ def component(
         model, inputs=(*_inputs(hybrid, True), *_inputs(hybrid, False)), outputs=outputs
     )
     modes = tuple(name for name in model.input_names if name in hybrid.modes)
-    found = Component(whole, modes, len(model.outputs), tuple(hybrid.events), changes, start)
-    if "rhs" not in found.functions:
-        raise ValueError(
-            f"model {model.name} has no explicit derivatives, which an FMU gives; use "
-            "model.reduced_index(index=0), or give masses to what algebraic equations hold"
-        )
+    events = tuple(hybrid.events)
+    found = Component(whole, modes, len(model.outputs), events, changes, start, "rk4")
+    found = replace(found, method=method or ("rk4" if found.explicit else "radau-5"))
+    check_choice(found.method, METHODS, "the method of co-simulation")
+    if not found.explicit:
+        _check_implicit(found)
     _check_names(found)
     return found
+
+
+def _check_implicit(found: Component) -> None:
+    """Raise `ValueError` for a model that co-simulation without explicit x' cannot step."""
+    model = found.model
+    where = f"model {model.name} has no explicit derivatives"
+    remedy = "use model.reduced_index(index=0), or give masses to what algebraic equations hold"
+    if found.events or found.method != "radau-5":
+        raise ValueError(f"{where}, which events and rk4 need; {remedy}")
+    if model.index.value not in (0, 1):
+        raise ValueError(f"{where}, and its {model.index}; use model.reduced_index()")
+    of_rates = found.functions.get("outputs_jacobian_derivatives")
+    if of_rates is not None and of_rates.sparsity is not None:
+        name = tuple(model.outputs)[min(of_rates.sparsity.row)]
+        raise ValueError(f"{where}, by which its output {name} is given; leave it out, or {remedy}")
 
 
 def _inputs(hybrid: Hybrid, given: bool) -> Iterator[Any]:
@@ -188,7 +214,9 @@ def _check_names(found: Component) -> None:
         )
     for name in (found.model.name, *every, *found.model.units.values()):
         if "\ufffe" in name or "\uffff" in name:
-            raise ValueError(f"the name {name!r} has a character that XML does not allow; rename it")
+            raise ValueError(
+                f"the name {name!r} has a character that XML does not allow; rename it"
+            )
 
 
 def described_units(found: Component) -> list[tuple[str, Any]]:

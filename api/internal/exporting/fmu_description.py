@@ -7,7 +7,7 @@ from importlib.metadata import version as version_of
 from xml.etree import ElementTree
 
 from kinesym.codegen.exported import Exported
-from kinesym.internal.exporting.fmu_component import Component, described_units
+from kinesym.internal.exporting.fmu_component import METHODS, Component, described_units
 
 Element = ElementTree.Element
 
@@ -63,18 +63,19 @@ def description(found: Component, identifier: str, version: str, token: str, ste
     return document(root)
 
 
-def source_names(identifier: str, version: str) -> list[str]:
+def source_names(found: Component, identifier: str, version: str) -> list[str]:
     """Names of the files to compile."""
-    own = [f"{identifier}{part}.c" for part in ("", "_jacobians", "_data")]
+    step = METHODS[found.method].removeprefix("step")
+    own = [f"{identifier}{part}.c" for part in ("", "_jacobians", "_data", step)]
     return [*own, "fmi-model.c", "fmi-instance.c", f"fmi-{version[0]}.c"]
 
 
-def build_description(identifier: str) -> bytes:
+def build_description(found: Component, identifier: str) -> bytes:
     """buildDescription.xml: how the sources of an FMU of FMI 3.0 are compiled."""
     root = Element("fmiBuildDescription", fmiVersion="3.0")
     build = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=identifier)
     files = ElementTree.SubElement(build, "SourceFileSet", language="C99")
-    for name in source_names(identifier, "3.0"):
+    for name in source_names(found, identifier, "3.0"):
         ElementTree.SubElement(files, "SourceFile", name=name)
     return document(root)
 
@@ -97,15 +98,19 @@ def _interfaces(root: Element, found: Component, identifier: str, new: bool) -> 
     common = {"modelIdentifier": identifier, **dict.fromkeys(words, "true")}
     if new:
         common["providesAdjointDerivatives"] = "true"
+    if not found.explicit:
+        common = {k: v for k, v in common.items() if not k.startswith("provides")}
+    if new:
         own = {"needsCompletedIntegratorStep": str(completed).lower()}
     else:
         own = {"completedIntegratorStepNotNeeded": str(not completed).lower()}
     steps = {"canHandleVariableCommunicationStepSize": "true"}
-    for kind, more in (("ModelExchange", own), ("CoSimulation", steps)):
+    kinds = {"ModelExchange": own, "CoSimulation": steps}
+    for kind, more in list(kinds.items())[not found.explicit :]:
         element = ElementTree.SubElement(root, kind, {**common, **more})
         if not new:
             files = ElementTree.SubElement(element, "SourceFiles")
-            for name in source_names(identifier, "2.0"):
+            for name in source_names(found, identifier, "2.0"):
                 ElementTree.SubElement(files, "File", name=name)
 
 
@@ -170,23 +175,24 @@ def _structure(structure: Element, found: Component) -> None:
 
 
 def _old_structure(structure: Element, found: Component) -> None:
-    kinds = {"Output": "Outputs", "ContinuousStateDerivative": "Derivatives"}
+    """Unknowns by their numbers, from 1."""
     unknowns = list(_unknowns(found))
-    for tag, name in kinds.items():
-        rows = [(reference, on) for kind, reference, on in unknowns if kind == tag]
-        if rows:
-            part = ElementTree.SubElement(structure, name)
-        for reference, on in rows:
-            about = {"index": str(reference + 1), **_depends(on, 1)}
-            ElementTree.SubElement(part, "Unknown", about)
     firsts = [(found.first[g], len(found.names[g])) for g in ("rates", "outputs")]
-    part = ElementTree.SubElement(structure, "InitialUnknowns")
-    for first, count in firsts:
-        for k in range(count):
-            ElementTree.SubElement(part, "Unknown", index=str(first + k + 1))
+    rows: dict[str, list[tuple[int, _Dependencies | None]]] = {
+        "Outputs": [(k, on) for tag, k, on in unknowns if tag == "Output"],
+        "Derivatives": [(k, on) for tag, k, on in unknowns if tag != "Output"],
+        "InitialUnknowns": [(first + k, None) for first, n in firsts for k in range(n)],
+    }
+    for name, members in rows.items():
+        if members:
+            part = ElementTree.SubElement(structure, name)
+        for k, on in members:
+            ElementTree.SubElement(part, "Unknown", {"index": str(k + 1), **_depends(on, 1)})
 
 
-def _depends(on: _Dependencies, from_one: int) -> dict[str, str]:
+def _depends(on: _Dependencies | None, from_one: int) -> dict[str, str]:
+    if on is None:
+        return {}
     return {
         "dependencies": " ".join(str(reference + from_one) for reference in sorted(on)),
         "dependenciesKind": " ".join(
@@ -195,10 +201,16 @@ def _depends(on: _Dependencies, from_one: int) -> dict[str, str]:
     }
 
 
-def _unknowns(found: Component) -> Iterator[tuple[str, int, _Dependencies]]:
-    """States, which are outputs, outputs and x', in the order of the schema."""
+def _unknowns(found: Component) -> Iterator[tuple[str, int, _Dependencies | None]]:
+    """States, which are outputs, outputs and x', in the order of the schema; without explicit x'
+    everything may depend on everything."""
     first = found.first
-    rates = _rows(found, "rhs", len(found.names["states"]))
+    if not found.explicit:
+        for group in ("states", "outputs"):
+            for k in range(len(found.names[group])):
+                yield "Output", first[group] + k, None
+        return
+    rates = _rows(found, "rhs", len(found.names["rates"]))
     outputs = _rows(found, "outputs", found.n_outputs, rates)
     for k in range(len(rates)):
         yield "Output", first["states"] + k, {first["states"] + k: True}

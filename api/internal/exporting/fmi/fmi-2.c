@@ -62,7 +62,7 @@ API fmi2Component fmi2Instantiate(fmi2String name, fmi2Type type, fmi2String tok
     if (!s) {
         if (functions && functions->logger)
             functions->logger(functions->componentEnvironment, name, fmi2Error, "logStatus",
-                              "no memory, or the GUID is not that of this model, " KS_TOKEN);
+                              "no memory, a model for co-simulation alone, or not its GUID, " KS_TOKEN);
         return NULL;
     }
     if (functions) {

@@ -63,7 +63,7 @@ static fmi3Instance instantiated(fmi3String name, fmi3String token, bool steps,
     if (!s) {
         if (tell)
             tell(environment, fmi3Error, "logStatus",
-                 "no memory, or the instantiation token is not that of this model, " KS_TOKEN);
+                 "no memory, a model for co-simulation alone, or not its instantiation token, " KS_TOKEN);
         return NULL;
     }
     s->environment = environment;

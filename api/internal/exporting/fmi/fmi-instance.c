@@ -12,7 +12,7 @@ enum { RATES = 1, VALUES = 2, JACOBIANS = 4 }; /* bits of `known`, that of the f
 const char *const ks_not_finite = "a value of the model is not finite; take shorter steps";
 
 static const size_t sizes[KS_GROUPS] = {
-    1,           KS_N_STATES,  KS_N_STATES, KS_N_INPUTS, KS_N_PARAMETERS,
+    1,           KS_N_STATES,  KS_N_RATES, KS_N_INPUTS, KS_N_PARAMETERS,
     KS_N_OUTPUTS, KS_N_MODES, KS_N_EVENTS,
 };
 
@@ -20,7 +20,8 @@ static const size_t sizes[KS_GROUPS] = {
 
 ks_instance *ks_new(const char *name, const char *token, bool steps) {
     ks_instance *s = NULL;
-    if (token && strcmp(token, KS_TOKEN) == 0) s = calloc(1, sizeof *s);
+    const bool possible = steps || KS_N_RATES == KS_N_STATES;
+    if (possible && token && strcmp(token, KS_TOKEN) == 0) s = calloc(1, sizeof *s);
     if (!s) return NULL;
     const size_t length = strlen(name ? name : "") + 1;
     s->name = malloc(length);
@@ -54,7 +55,8 @@ void ks_changed(ks_instance *s) { s->known = 0; }
 
 const char *ks_know_rates(ks_instance *s) {
     const ks_state *n = &s->now;
-    if (!(s->known & RATES) && ks_rates(NULL, n->x, n->u, n->p, n->time, s->rates))
+    if (KS_N_RATES > 0 && !(s->known & RATES) &&
+        ks_rates(NULL, n->x, n->u, n->p, n->time, s->rates))
         return ks_not_finite;
     s->known |= RATES;
     return NULL;
@@ -201,6 +203,7 @@ const char *ks_derivative(ks_instance *s, bool transposed, const unsigned *unkno
                           const unsigned *known, size_t knowns, const double *seed, double *product) {
     seeds *v = calloc(1, sizeof *v);
     const char *complaint = v ? NULL : "no memory";
+    if (KS_N_RATES < KS_N_STATES) complaint = "a model without explicit x' gives no derivatives";
     for (size_t i = 0; i < unknowns && !complaint; i++)
         if (!seed_of(v, unknown[i], true)) complaint = "unknowns are derivatives of states, outputs "
                                                        "or event indicators";
@@ -305,23 +308,13 @@ const char *ks_update(ks_instance *s, bool *moved, bool *ends) {
 
 /* -- steps ---------------------------------------------------------------------------------------- */
 
-/* x after a step of the classical method of Runge and Kutta from `from` */
 static const char *step(ks_instance *s, const ks_state *from, double length) {
-    static const double part[] = {0.0, 0.5, 0.5, 1.0}, weight[] = {1.0, 2.0, 2.0, 1.0};
-    double sum[KS_N_STATES + 1] = {0}, slope[KS_N_STATES + 1] = {0};
-    for (int stage = 0; stage < 4; stage++) {
-        for (int i = 0; i < KS_N_STATES; i++)
-            s->now.x[i] = from->x[i] + length * part[stage] * slope[i];
-        s->now.time = from->time + part[stage] * length;
-        ks_changed(s);
-        const char *complaint = ks_know_rates(s);
-        if (complaint) return complaint;
-        memcpy(slope, s->rates, sizeof slope);
-        for (int i = 0; i < KS_N_STATES; i++) sum[i] += weight[stage] * slope[i];
-    }
-    for (int i = 0; i < KS_N_STATES; i++) s->now.x[i] = from->x[i] + length / 6.0 * sum[i];
+    const int status = ks_step(from->x, from->u, from->p, from->time, length, s->now.x);
+    s->now.time = from->time + length;
     ks_changed(s);
-    return NULL;
+    return status == 0   ? NULL
+           : status == 1 ? ks_not_finite
+                         : "the equations of a step have no solution near; export shorter steps";
 }
 
 /* A step, shortened to the first event in it, which is handled */

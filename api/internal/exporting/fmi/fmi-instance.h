@@ -60,6 +60,7 @@ typedef struct {
 /* fmi-model.c */
 extern const double ks_start_states[], ks_start_controls[], ks_start_parameters[];
 extern ks_function ks_rates, ks_values;
+int ks_step(const double *x, const double *u, const double *p, double t, double h, double *x_next);
 /* of rates and values by x', states, controls and parameters */
 extern const ks_jacobian ks_jacobians[2][4];
 extern const ks_event ks_events[];
@@ -85,6 +86,7 @@ typedef struct {
 
 extern const char *const ks_not_finite;
 
+/* NULL for another model's token, and for model exchange of a model without explicit x' */
 ks_instance *ks_new(const char *name, const char *token, bool steps);
 void ks_free(ks_instance *s);
 void ks_reset(ks_instance *s);
