@@ -123,7 +123,7 @@ def _tables(found: Component, identifier: str) -> str:
         _called("ks_rates", found.functions.get("rhs"), identifier, "int"),
         _called("ks_values", found.functions.get("outputs"), identifier, "int"),
         _jacobians(found, identifier),
-        _step(f"{identifier}_{METHODS[found.method]}"),
+        _step(found, identifier),
     ]
     return "\n".join(parts)
 
@@ -169,11 +169,13 @@ def _jacobians(found: Component, identifier: str) -> str:
     return "\n".join([*functions, f"const ks_jacobian ks_jacobians[2][4] = {{\n{table}}};\n"])
 
 
-def _step(function: str) -> str:
-    """A step of co-simulation."""
+def _step(found: Component, identifier: str) -> str:
+    """A step of co-simulation, which keeps what has no states."""
+    call = f"{identifier}_{METHODS[found.method]}(x, u, p, t, h, x_next)"
     return (
         "int ks_step(const double *x, const double *u, const double *p, double t, double h,\n"
-        f"            double *x_next) {{\n    return {function}(x, u, p, t, h, x_next);\n}}\n"
+        "            double *x_next) {\n    (void)x, (void)u, (void)p, (void)t, (void)h, "
+        f"(void)x_next;\n    return {call if found.model.states else '0'};\n}}\n"
     )
 
 

@@ -209,8 +209,8 @@ def _check_names(found: Component) -> None:
     twice = [name for name, count in Counter(every).items() if count > 1]
     if twice:
         raise ValueError(
-            f"model {found.model.name}: two variables of the FMU would be called {twice[0]!r}; rename "
-            "one in the model"
+            f"model {found.model.name}: two variables of the FMU would be called {twice[0]!r}; "
+            "rename one in the model"
         )
     for name in (found.model.name, *every, *found.model.units.values()):
         if "\ufffe" in name or "\uffff" in name:

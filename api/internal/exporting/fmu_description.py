@@ -65,8 +65,8 @@ def description(found: Component, identifier: str, version: str, token: str, ste
 
 def source_names(found: Component, identifier: str, version: str) -> list[str]:
     """Names of the files to compile."""
-    step = METHODS[found.method].removeprefix("step")
-    own = [f"{identifier}{part}.c" for part in ("", "_jacobians", "_data", step)]
+    step = [METHODS[found.method].removeprefix("step")] * bool(found.model.states)
+    own = [f"{identifier}{part}.c" for part in ("", "_jacobians", "_data", *step)]
     return [*own, "fmi-model.c", "fmi-instance.c", f"fmi-{version[0]}.c"]
 
 

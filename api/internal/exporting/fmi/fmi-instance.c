@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHORTEST 1e-6 /* steps of this share of KS_STEP fail for good */
 #define MOST_AT_ONCE 1000 /* events at one time, beyond which they never end */
 
 enum { RATES = 1, VALUES = 2, JACOBIANS = 4 }; /* bits of `known`, that of the first Jacobian last */
@@ -314,7 +315,7 @@ static const char *step(ks_instance *s, const ks_state *from, double length) {
     ks_changed(s);
     return status == 0   ? NULL
            : status == 1 ? ks_not_finite
-                         : "the equations of a step have no solution near; export shorter steps";
+                         : "the equations of a step have no solution near its start";
 }
 
 /* A step, shortened to the first event in it, which is handled */
@@ -346,18 +347,26 @@ static const char *step_to_event(ks_instance *s, double *length, bool *ends) {
 }
 
 const char *ks_advance(ks_instance *s, double time, double end, bool *ends) {
-    const char *complaint = NULL;
+    double share = 1.0; /* of KS_STEP, less where a step fails */
     *ends = false;
     if (s->now.time != time) s->now.time = time, ks_changed(s);
-    while (s->now.time < end && !*ends && !complaint) {
-        const double begin = s->now.time, left = end - begin;
-        const double count = ceil(left / KS_STEP * (1.0 - 1e-9));
-        double length = count > 1.0 ? left / count : left;
-        const bool last = count <= 1.0;
-        const double whole = length;
-        complaint = step_to_event(s, &length, ends);
-        if (!complaint) s->now.time = last && length == whole ? end : begin + length;
-        if (!complaint && !(s->now.time > begin)) complaint = "steps are too short for the time";
+    while (s->now.time < end && !*ends) {
+        const ks_state from = s->now;
+        const double left = end - from.time;
+        const double count = fmax(ceil(left / (KS_STEP * share) * (1.0 - 1e-9)), 1.0);
+        const double whole = left / count;
+        double length = whole;
+        const char *complaint = step_to_event(s, &length, ends);
+        if (complaint) {
+            s->now = from;
+            ks_changed(s);
+            if (share < SHORTEST) return complaint;
+            share *= 0.5;
+            continue;
+        }
+        s->now.time = count <= 1.0 && length >= whole ? end : from.time + length;
+        if (!(s->now.time > from.time)) return "steps are too short for the time";
+        share = fmin(1.0, 2.0 * share);
     }
-    return complaint;
+    return NULL;
 }
