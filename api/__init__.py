@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
+    from kinesym.internal.problems.compiled import compile as compile
     from kinesym.internal.problems.conditions import at as at
     from kinesym.internal.problems.conditions import during as during
     from kinesym.internal.problems.controls import continuous as continuous
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from kinesym.internal.problems.parameters import per_trial as per_trial
     from kinesym.internal.problems.phases import Phase as Phase
     from kinesym.internal.problems.phases import Phases as Phases
-    from kinesym.internal.problems.pipeline import compile as compile
     from kinesym.internal.problems.sensors import sensor as sensor
     from kinesym.inverse import ground_reaction as ground_reaction
     from kinesym.inverse import inverse_dynamics as inverse_dynamics

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from kinesym.base import checks
 from kinesym.base.checks import check_kind
 from kinesym.base.notebook import Displayed
-from kinesym.internal.problems.pipeline import compile
+from kinesym.internal.problems.compiled import compile
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled

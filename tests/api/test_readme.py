@@ -3,11 +3,14 @@ reference has every public name."""
 
 import importlib
 import re
+import subprocess
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+
+import kinesym as ks
 
 TOP = Path(__file__).parents[2]
 DOCS = TOP / "docs"
@@ -32,6 +35,26 @@ def closely(number, expected, within):
 
 def inside(estimate, truth):
     return estimate.low < truth < estimate.high
+
+
+def printed_by_c(page):
+    """Numbers that the C program of a page prints, built as the page says."""
+    Path("mine.c").write_text(re.findall(r"```c\n(.*?)```", PAGES[page].read_text(), re.DOTALL)[0])
+    [command] = re.findall(r"```sh\n(.*?)```", PAGES[page].read_text(), re.DOTALL)
+    ks.export(ks.models.standing(), "again")  # the page has edited a file since
+    text = command.replace("standing_c", "again")
+    said = subprocess.run(text, shell=True, check=True, capture_output=True, text=True).stdout
+    return {
+        name: float(value) for name, _, value in (s.partition(" = ") for s in said.splitlines())
+    }
+
+
+def agree_with_c(printed, said):
+    """Derivatives of the states, and the angle of the ankle after a second."""
+    start = dict(zip(said["model"].state_names, said["x"], strict=True))
+    run = ks.simulate(said["model"], np.linspace(0.0, 1.0, 1001), start, inputs={"a": 0.0})
+    rates = [printed[f"d/dt {name}"] for name in start]
+    return np.allclose([*rates, printed["theta_a"]], [*said["rates"], run["theta_a"][-1]], 1e-11, 0)
 
 
 #: What the pages say of what their blocks leave behind: numbers, intervals, files.
@@ -163,6 +186,10 @@ EXPECTED = {
         said["solution"].success and not said["solution"].ladder,
         closely(said["led"].parameters["p"], 10.0, 0.05) and len(said["led"].ladder) > 2,
         closely(said["best"].parameters["a"], 1.0, 0.05),
+    ],
+    "how-to/export": lambda said: [
+        agree_with_c(printed_by_c("how-to/export"), said),
+        "rhs, omega_" in str(said["edited"]) and said["faster"][2] != said["rates"][2],
     ],
     "how-to/studies": lambda said: [
         closely(said["best"].parameters["k"], 9.0, 0.1),

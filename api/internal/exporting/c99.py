@@ -290,11 +290,12 @@ def _data(
     model: Model, style: Style, found: Sequence[Exported], tables: NDArray[np.float64]
 ) -> str:
     prefix, kind = style.prefix, style.type
-    parts = []
+    names, parts = [], []
     for what, members in _groups(model, found).items():
         if members:
-            texts = ", ".join(map(_literal, members))
-            parts.append(f"const char *const {prefix}_{what}_names[{len(members)}] = {{{texts}}};")
+            texts = "".join(f"    {_literal(member)},\n" for member in members)
+            declared = f"const char *const {prefix}_{what}_names[{len(members)}]"
+            names.append(f"{declared} = {{\n{texts}}};\n")
     values = [style.number(model.values.get(p, np.nan)) for p in model.parameter_names] or ["0"]
     parts.append(
         f"const {kind} {prefix}_parameter_values[{len(values)}] = {{{', '.join(values)}}};"
@@ -306,7 +307,7 @@ def _data(
     for f in found:
         if f.sparsity is not None:
             parts += _pattern(f"{prefix}_{f.kernel.name}", f.sparsity)
-    return _with_head(model, style, "\n".join(map(wrapped, parts)) + "\n")
+    return _with_head(model, style, "".join(names) + "\n".join(map(wrapped, parts)) + "\n")
 
 
 def _literal(name: str) -> str:
