@@ -174,7 +174,8 @@ static double *seed_of(seeds *v, unsigned reference, bool unknown) {
     size_t k;
     const ks_group group = place(reference, &k);
     if (unknown)
-        return group == KS_RATES        ? v->rates + k
+        return group == KS_STATES       ? v->x + k /* they are outputs, too */
+               : group == KS_RATES      ? v->rates + k
                : group == KS_OUTPUTS    ? v->values + k
                : group == KS_INDICATORS ? v->values + KS_N_OUTPUTS + k
                                         : NULL;
@@ -235,15 +236,6 @@ static void note_side(ks_instance *s, int k) {
 
 static void note_sides(ks_instance *s) {
     for (int k = 0; k < KS_N_EVENTS; k++) note_side(s, k);
-}
-
-const char *ks_initialised(ks_instance *s) {
-    const char *complaint = know_values(s);
-    if (complaint) return complaint;
-    for (int k = 0; k < KS_N_EVENTS; k++) /* a guard at zero has crossed */
-        s->now.above[k] = ks_events[k].direction > 0;
-    note_sides(s);
-    return NULL;
 }
 
 const char *ks_completed(ks_instance *s) {
@@ -307,6 +299,16 @@ const char *ks_update(ks_instance *s, bool *moved, bool *ends) {
     return complaint ? complaint : "events follow one another without end at one time";
 }
 
+const char *ks_initialised(ks_instance *s) {
+    const char *complaint = know_values(s);
+    if (complaint) return complaint;
+    for (int k = 0; k < KS_N_EVENTS; k++) /* a guard at zero has crossed */
+        s->now.above[k] = ks_events[k].direction > 0;
+    note_sides(s);
+    bool moved, ends;
+    return s->steps && KS_N_EVENTS > 0 ? ks_update(s, &moved, &ends) : NULL;
+}
+
 /* -- steps ---------------------------------------------------------------------------------------- */
 
 static const char *step(ks_instance *s, const ks_state *from, double length) {
@@ -350,6 +352,11 @@ const char *ks_advance(ks_instance *s, double time, double end, bool *ends) {
     double share = 1.0; /* of KS_STEP, less where a step fails */
     *ends = false;
     if (s->now.time != time) s->now.time = time, ks_changed(s);
+    if (KS_N_EVENTS > 0) { /* inputs may have jumped */
+        bool moved;
+        const char *complaint = ks_update(s, &moved, ends);
+        if (complaint) return complaint;
+    }
     while (s->now.time < end && !*ends) {
         const ks_state from = s->now;
         const double left = end - from.time;
