@@ -40,12 +40,15 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
 
     Parameters
     ----------
-    what : a `Model`.
+    what : a `Model`, a `Tree` or a `Hybrid`.
     folder : a new or empty folder, or one that `export` wrote before, whose files have not been
         edited since. It appears as a whole or not at all.
     target : "c99": functions of one point without allocation, in a header that explains them, with
         their Jacobians as entries by columns, and a program that calls them. `precision="single"`
-        has `float` in place of `double`.
+        has `float` in place of `double`. "fmu": one file for simulators that read FMI, for model
+        exchange and co-simulation with derivatives. `version="3.0"` or "2.0"; `step=1e-3`, the
+        longest step of co-simulation [s], and its `method`, "rk4" or "radau-5"; `initial`,
+        `parameters` and `inputs`: values at the start, as those of `ks.simulate`.
 
     Returns what was written, whose `str` says what has changed. The files are the user's: no
     licence of kinesym binds them. Raises `ValueError` for what the target cannot say,
