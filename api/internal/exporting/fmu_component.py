@@ -1,4 +1,4 @@
-"""What an FMU of a model or hybrid model is: its variables, their start values, its events."""
+"""Content of the FMU of a model: its variables, their start values, its events."""
 
 from __future__ import annotations
 

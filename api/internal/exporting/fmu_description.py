@@ -88,7 +88,7 @@ def document(root: Element) -> bytes:
 
 
 def _interfaces(root: Element, found: Component, identifier: str, new: bool) -> None:
-    """What can be asked of model exchange and co-simulation."""
+    """Abilities of model exchange and of co-simulation."""
     completed = bool(found.events)  # guards that leave zero are noted then
     words = (
         ("canGetAndSetFMUState", "canSerializeFMUState", "providesDirectionalDerivatives")
@@ -162,16 +162,16 @@ def _numbers(found: Component, group: str, name: str) -> dict[str, str]:
 
 
 def _structure(structure: Element, found: Component) -> None:
-    for tag, reference, on in _unknowns(found):
-        about = {"valueReference": str(reference), **_depends(on, 0)}
-        ElementTree.SubElement(structure, tag, about)
-    for group in ("rates", "outputs"):
-        for k in range(len(found.names[group])):
-            reference = str(found.first[group] + k)
-            ElementTree.SubElement(structure, "InitialUnknown", valueReference=reference)
-    for k in range(len(found.events)):
-        reference = str(found.first["indicators"] + k)
-        ElementTree.SubElement(structure, "EventIndicator", valueReference=reference)
+    """Unknowns by their value references."""
+    first, names = found.first, found.names
+    rows = [(tag, reference, _depends(on, 0)) for tag, reference, on in _unknowns(found)]
+    for tag, groups in (
+        ("InitialUnknown", ("rates", "outputs")),
+        ("EventIndicator", ("indicators",)),
+    ):
+        rows += [(tag, first[group] + k, {}) for group in groups for k in range(len(names[group]))]
+    for tag, reference, about in rows:
+        ElementTree.SubElement(structure, tag, {"valueReference": str(reference), **about})
 
 
 def _old_structure(structure: Element, found: Component) -> None:
