@@ -15,6 +15,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.examples.studies import fes_knee
 from kinesym.hybrid import Contact, Event, Hybrid
 from kinesym.internal.exporting.fmu_units import BASES, base_unit
 from kinesym.runtime.library.build import CompilerError
@@ -518,3 +519,18 @@ def test_models(make, tmp_path):
     assert np.allclose(found, expected, rtol=0, atol=1e-12 * scale)
     _, found = of_fmpy(path, "ModelExchange", names, **options)
     assert np.allclose(found[:, -1], expected[:, -1], rtol=0, atol=1e-5 * scale)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("kind", ["CoSimulation", "ModelExchange"])
+def test_knee_with_muscle(kind, tmp_path):
+    """Four events of a stimulated muscle, two of them switch its mode."""
+    hybrid, time = fes_knee.knee(fes_knee.quadriceps()), np.linspace(0.0, 0.5, 101)
+    names = list(hybrid.model.state_names)
+    initial, inputs = dict.fromkeys(names, 0.0), {hybrid.given[0]: 8.0}
+    path, _ = exported(hybrid, tmp_path / "fmu", initial=initial, inputs=inputs)
+    run = ks.simulate(hybrid, time, initial, inputs=inputs)
+    _, found = of_fmpy(path, kind, names, stop_time=0.5, output_interval=0.005)
+    for name, course in zip(names, found, strict=True):
+        scale = np.abs(run[name]).max()
+        assert np.allclose(course[-1], run[name][-1], rtol=0, atol=1e-7 * scale), name

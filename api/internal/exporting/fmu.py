@@ -30,6 +30,8 @@ from kinesym.symbolic.multibody.tree import Tree
 #: Versions of FMI.
 VERSIONS = ("3.0", "2.0")
 
+#: In place of the token of a model while that is not known.
+_OPEN = "{token}"
 _TEXTS = Path(__file__).parent / "fmi"
 _BY = ("derivatives", "states", "inputs", "parameters")
 #: Times of files in the archive, the earliest there can be: equal content gives equal bytes.
@@ -55,13 +57,14 @@ def fmu_files(
     found = component(what, initial, parameters, inputs, method)
     identifier = file_name(found.model.name)
     sources = _sources(found, identifier, version, step)
-    token = _token(sources, description(found, identifier, version, "", step))
-    sources["fmi-model.h"] = sources["fmi-model.h"].replace("@TOKEN@", token)
+    about = description(found, identifier, version, _OPEN, step)
+    token = _token(sources, about)
+    sources["fmi-model.h"] = sources["fmi-model.h"].replace(_OPEN, token)
     names = source_names(found, identifier, version)
     headers = {name: text for name, text in sources.items() if name.endswith(".h")}
     library = build_alone({name: sources[name] for name in names}, headers)
     files = {
-        "modelDescription.xml": description(found, identifier, version, token, step),
+        "modelDescription.xml": about.replace(_OPEN.encode(), token.encode()),
         f"binaries/{_platform(version)}/{identifier}{_suffix()}": library,
         **{f"sources/{name}": text.encode() for name, text in sources.items()},
     }
@@ -98,7 +101,7 @@ def _sizes(found: Component, step: float) -> str:
     lines = "".join(f"#define KS_{name} {size}\n" for name, size in sizes.items())
     return (
         f"/* Sizes of the model {found.model.name} */\n#ifndef KS_FMI_MODEL_H\n"
-        f'#define KS_FMI_MODEL_H\n\n#define KS_TOKEN "@TOKEN@"\n'
+        f'#define KS_FMI_MODEL_H\n\n#define KS_TOKEN "{_OPEN}"\n'
         f"#define KS_STEP {number(step)} /* longest step of co-simulation [s] */\n{lines}\n#endif\n"
     )
 
