@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.cross_validation import cross_validate as cross_validate
-    from kinesym.export import export as export
+    from kinesym.exporting import export as export
+    from kinesym.exporting import show as show
     from kinesym.gait.support import Interruption as Interruption
     from kinesym.gait.support import Support as Support
     from kinesym.gait.support import center_of_pressure as center_of_pressure

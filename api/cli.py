@@ -106,7 +106,7 @@ def _add_export(commands: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from kinesym.export import export
+    from kinesym.exporting import export
 
     given = {} if options.precision is None else {"precision": options.precision}
     try:

@@ -1,6 +1,7 @@
 """Folders of exported code: all or nothing, again, edited; the command; what is refused."""
 
 import ctypes
+import re
 import subprocess
 
 import numpy as np
@@ -127,6 +128,14 @@ def test_tree_is_its_model(folder):
     tree = Tree("arm", [Body("arm", 1.0, (0, 0, -0.5), (0.1, 0.1, 0.1), Revolute("y"))])
     ks.export(tree, folder)
     assert "arm_rhs" in (folder / "arm.h").read_text()
+
+
+def test_shown():
+    """Operations of all, the text of one; others in a sentence."""
+    text = ks.show(ks.models.pendulum())
+    assert re.search(r"rhs_jacobian_states +\d+\n", text) and "-(p_p*sin(x_theta))" in text
+    with pytest.raises(ValueError, match=r"function is one of rhs, residual, .*, got 'force'"):
+        ks.show(ks.models.pendulum(), "force")
 
 
 def test_edited_kernel(folder):

@@ -84,6 +84,16 @@ def result_of(function: Exported) -> str:
     return _RESULTS.get(function.kernel.name, "results")
 
 
+def shown_function(model: Model, name: str) -> str:
+    """The text of a function, after the operations of each."""
+    found = {f.kernel.name: f for f in exported_functions(model)}
+    check_choice(name, found, "function")
+    kernel, prefix = found[name].kernel, file_name(model.name)
+    counts = "".join(f" *   {key:<32} {f.kernel.operations}\n" for key, f in found.items())
+    text = function(kernel, Style(prefix, tables=f"{prefix}_tables"), result_of(found[name]))
+    return f"/* Operations of {_safe(model.name)}\n{counts} */\n\n{text}"
+
+
 def _files(
     model: Model, tables: NDArray[np.float64], more: Sequence[Exported], precision: str
 ) -> Mapping[str, bytes]:

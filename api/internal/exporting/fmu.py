@@ -30,8 +30,8 @@ from kinesym.symbolic.multibody.tree import Tree
 #: Versions of FMI.
 VERSIONS = ("3.0", "2.0")
 
-#: In place of the token of a model while that is not known.
-_OPEN = "{token}"
+#: In place of the token of a model while that is not known; no name has this character.
+_OPEN = "\x7f"
 _TEXTS = Path(__file__).parent / "fmi"
 _BY = ("derivatives", "states", "inputs", "parameters")
 #: Times of files in the archive, the earliest there can be: equal content gives equal bytes.

@@ -1,4 +1,4 @@
-"""`export`: the code of a model or problem, for programs without kinesym."""
+"""`export`: the code of a model or problem, for programs without kinesym; `show`: as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kinesym.base.checks import check_choice
-from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
-from kinesym.internal.exporting.fmu import fmu_files
+from kinesym.base.checks import check_choice, check_kind
+from kinesym.internal.exporting.c99 import hybrid_files, model_files, shown_function, tree_files
 from kinesym.internal.exporting.folder import written
+from kinesym.internal.exporting.fmu import fmu_files
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -66,3 +66,15 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         raise ValueError(f"the target {target} writes files: name a folder")
     name = what.model.name if isinstance(what, Hybrid) else what.name
     return written(folder, target, name, make(what, **options))
+
+
+def show(model: Model | Tree, function: str = "rhs") -> str:
+    """The C of a function of a model, as `export` writes it, after the numbers of operations of all
+    that there are; to be printed.
+
+    function : "rhs", "residual", "outputs", "rhs_jacobian_states", ...; raises `ValueError` for
+    others.
+    """
+    model = model.model() if isinstance(model, Tree) else model
+    check_kind(model, Model, "kinesym")
+    return shown_function(model, function)
