@@ -10,8 +10,8 @@ from typing import Any
 
 from kinesym.base.checks import check_choice, check_kind
 from kinesym.internal.exporting.c99 import hybrid_files, model_files, shown_function, tree_files
-from kinesym.internal.exporting.folder import written
 from kinesym.internal.exporting.fmu import fmu_files
+from kinesym.internal.exporting.folder import written
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
