@@ -327,6 +327,15 @@ def test_events_in_steps(bouncing):
     assert np.allclose(found, bounced(time), rtol=0, atol=1e-12)
 
 
+def test_bounces_without_end(bouncing):
+    """They are followed to where they accumulate, 1.2 s, though shorter than steps; then said."""
+    fmu = bouncing[1].begin(steps=True).run()
+    fmu.advance(0.0, 1.19999)
+    with pytest.raises(AssertionError, match="events come ever faster"):
+        fmu.advance(1.19999, 0.1)
+    assert abs(fmu.get(["time"])[0] - 1.2) < 1e-5 and abs(fmu.get(["x"])[0]) < 1e-9
+
+
 def test_event_mode(bouncing):
     """The guard is an indicator; beyond zero the reset happens, once."""
     _, fmu = bouncing

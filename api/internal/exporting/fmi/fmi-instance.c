@@ -7,6 +7,8 @@
 
 #define SHORTEST 1e-6 /* steps of this share of KS_STEP fail for good */
 #define MOST_AT_ONCE 1000 /* events at one time, beyond which they never end */
+#define MOST_OF_ONE 6 /* times that one event follows itself within NO_TIME: it comes ever faster */
+#define NO_TIME (1e-4 * KS_STEP)
 
 enum { RATES = 1, VALUES = 2, JACOBIANS = 4 }; /* bits of `known`, that of the first Jacobian last */
 
@@ -269,6 +271,15 @@ static void happen(ks_instance *s, const ks_event *event, bool *moved) {
     ks_changed(s);
 }
 
+/* Whether an event comes too often */
+static bool crowds(ks_state *now, int k) {
+    const bool again = now->often[k] > 0 && now->time - now->last[k] < NO_TIME;
+    now->often[k] = again ? now->often[k] + 1 : 1;
+    now->last[k] = now->time;
+    now->came[k] = true;
+    return now->often[k] > MOST_OF_ONE;
+}
+
 const char *ks_update(ks_instance *s, bool *moved, bool *ends) {
     bool due[KS_N_EVENTS + 1];
     const char *complaint = know_values(s);
@@ -288,6 +299,7 @@ const char *ks_update(ks_instance *s, bool *moved, bool *ends) {
             return NULL;
         }
         due[next] = false;
+        if (crowds(&s->now, next)) return "events come ever faster; end the run before, by a stop";
         *ends |= ks_events[next].stop != 0;
         happen(s, ks_events + next, moved);
         complaint = know_values(s);
@@ -320,12 +332,30 @@ static const char *step(ks_instance *s, const ks_state *from, double length) {
                          : "the equations of a step have no solution near its start";
 }
 
-/* A step, shortened to the first event in it, which is handled */
+/* Guards of events that have just happened may come back within a step, and cross again: looks at
+ * ever shorter parts of it for where they are back */
+static const char *look_closer(ks_instance *s, const ks_state *from, double length) {
+    const char *complaint = know_values(s);
+    for (int k = 0; k < KS_N_EVENTS && !complaint; k++) {
+        const bool up = ks_events[k].direction < 0; /* where it came from */
+        bool back = ks_events[k].direction == 0 || !from->came[k] || s->now.above[k] == up;
+        for (double part = length; !back && part > 1e-12 * length && !complaint; part *= 0.5) {
+            if (!(complaint = step(s, from, part))) complaint = know_values(s);
+            back = up ? guards(s)[k] > 0.0 : guards(s)[k] < 0.0;
+            if (back) s->now.above[k] = up;
+        }
+    }
+    memset(s->now.came, 0, sizeof s->now.came);
+    return complaint ? complaint : step(s, from, length);
+}
+
+/* A step, shortened to an event in it, which is handled */
 static const char *step_to_event(ks_instance *s, double *length, bool *ends) {
     const ks_state from = s->now;
     double before = 0.0, after = *length;
     const char *complaint = step(s, &from, after);
     if (KS_N_EVENTS == 0 || complaint) return complaint;
+    if ((complaint = look_closer(s, &from, after))) return complaint;
     bool found = false, moved;
     for (double length_now = after;;) {
         bool crossed = false;

@@ -72,6 +72,10 @@ typedef struct {
     ks_phase phase;
     /* Where guards were at the last event: above zero, or, then, at zero still */
     bool above[KS_N_EVENTS + 1], rests[KS_N_EVENTS + 1];
+    /* Events that have just happened; when each did last, and how often within no time to speak of */
+    bool came[KS_N_EVENTS + 1];
+    double last[KS_N_EVENTS + 1];
+    int often[KS_N_EVENTS + 1];
 } ks_state;
 
 typedef struct {
