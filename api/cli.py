@@ -108,7 +108,7 @@ def _add_export(commands: Any) -> None:
         help="one that `kinesym list` shows, or FILE.py:NAME, a model or a function that makes it",
     )
     export.add_argument("folder", type=Path, help="a new folder, or one written before")
-    export.add_argument("--target", default="c99", help="a language or format (c99)")
+    export.add_argument("--target", default="c99", help="a language or format (c99, fmu)")
     export.add_argument("--precision", help="of numbers: double or single")
     export.set_defaults(action=_export)
 

@@ -12,6 +12,7 @@ from kinesym.base.checks import check_choice
 from kinesym.collocation import Collocation
 from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
 from kinesym.internal.exporting.c99_problem import problem_files
+from kinesym.internal.exporting.fmu import fmu_files
 from kinesym.internal.exporting.folder import written
 from kinesym.internal.exporting.jax_function import density_function, model_function
 from kinesym.internal.exporting.python_file import python_files
@@ -61,6 +62,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             {Model: model_function, **dict.fromkeys((Fit, Solution, LogDensity), density_function)},
             folder=False,
         ),
+        "fmu": Target({Model: fmu_files, Tree: fmu_files, Hybrid: fmu_files}),
     }
 )
 
@@ -84,7 +86,10 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         "arguments" of that solver, start and bounds. "jax": no files, but a function of JAX around
         the compiled code: of a model f(x, u, p, t), its right-hand side, or with `time=` the
         simulation f(p, x0, u), states (n, N), and `substeps=`; of a fit, or its `log_density()`,
-        f(theta). `jax.jit`, `jax.grad` and `jax.vmap` work.
+        f(theta). `jax.jit`, `jax.grad` and `jax.vmap` work. "fmu": one file for simulators that read FMI,
+        for model exchange and co-simulation with derivatives. `version="3.0"` or "2.0";
+        `step=1e-3`, the longest step of co-simulation [s], and its `method`, "rk4" or "radau-5";
+        `initial`, `parameters` and `inputs`: values at the start, as those of `ks.simulate`.
 
     Returns what was written, whose `str` says what has changed. The files are the user's: no
     licence of kinesym binds them. Raises `ValueError` for what the target cannot say,

@@ -45,6 +45,8 @@ _FLAGS = (
     "-std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=fast "
     "-fno-math-errno -fno-trapping-math -Wno-psabi"
 ).split()
+#: Flags of libraries that leave this machine.
+_ALONE = ("-std=c99", "-O2", "-fPIC", "-fvisibility=hidden")
 #: Flags and libraries that are used where they work.
 _OPTIONAL = ("-march=native", "-fopenmp", "-lmvec")
 
@@ -208,6 +210,17 @@ def build(
     """
     library, seconds = _opened(files, _options(lanes, more_flags, narrow))
     return _from(library, files, lanes, more_flags, narrow), seconds
+
+
+def build_alone(files: Mapping[str, str], headers: Mapping[str, str]) -> bytes:
+    """The content of a library of C99 files, for programs without kinesym and for every processor
+    of this kind; it is not kept. Raises `CompilerError` as `build`."""
+    recipe = _Recipe(files, find_compiler(), _ALONE)
+    with tempfile.TemporaryDirectory(prefix=cache.WORK) as work:
+        for name, text in {**files, **headers}.items():
+            (Path(work) / name).write_text(text, encoding="utf-8")
+        command = ["-shared", *files, "-o", "library.so", "-lm"]
+        return _output(recipe, command, work, "the library")
 
 
 def find(

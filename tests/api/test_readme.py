@@ -199,6 +199,11 @@ EXPECTED = {
         closely(said["led"].parameters["p"], 10.0, 0.05) and len(said["led"].ladder) > 2,
         closely(said["best"].parameters["a"], 1.0, 0.05),
     ],
+    "how-to/fmu": lambda said: [
+        said["problems"] == [],
+        closely(said["body"][0], 0.02, 1e-12) and abs(said["body"]).max() < 0.1,
+        min(said["bounces"]["y"]) > -1e-4,
+    ],
     "how-to/export": lambda said: [
         agree_with_c(printed_by_c("how-to/export"), said),
         "rhs, omega_" in str(said["edited"]) and said["faster"][2] != said["rates"][2],
@@ -226,7 +231,7 @@ EXPECTED = {
 #: Packages of which blocks of a page are about, and with them all that follows.
 SAMPLERS = ("emcee", "jax", "blackjax")
 #: Pages whose examples need a package that few have.
-PEERS = {"migration/opty": "opty", "migration/casadi": "casadi"}
+PEERS = {"migration/opty": "opty", "migration/casadi": "casadi", "how-to/fmu": "fmpy"}
 #: What runs in other pages, or says how others are found.
 WORDS = {"reliability", "how-to/index", "tutorial/index", "api/index", "migration/index"}
 WORDS |= {page for page in PAGES if page.startswith("theory/")}
