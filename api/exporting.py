@@ -36,12 +36,14 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
 
     Parameters
     ----------
-    what : a `Model`.
+    what : a `Model`, a `Tree`, which is its model without torques, or a `Hybrid` without contacts,
+        with guards and resets of its events.
     folder : a new or empty folder, or one that `export` wrote before, whose files have not been
         edited since. It appears as a whole or not at all.
     target : "c99": functions of one point without allocation, in a header that explains them, with
-        their Jacobians as entries by columns, and a program that calls them. `precision="single"`
-        has `float` in place of `double`.
+        Jacobians, products with Hessians, steps of time and their derivatives, a program that calls
+        them, gateways to MATLAB and Simulink. `precision="single"` has `float` in place of
+        `double`.
 
     Returns what was written, whose `str` says what has changed. The files are the user's: no
     licence of kinesym binds them. Raises `ValueError` for what the target cannot say,
