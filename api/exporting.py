@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,7 @@ from kinesym.internal.exporting.folder import written
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.names import check_known
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
     if make is None:
         kinds = " or a ".join(kind.__name__ for kind in chosen.kinds)
         raise ValueError(f"the target {target} takes a {kinds}, got {type(what).__name__}")
+    for name in options:
+        check_known(name, [*signature(make).parameters][1:], f"{target} has no option {name}")
     if not chosen.folder:
         return make(what, **options)
     if folder is None:

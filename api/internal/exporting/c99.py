@@ -101,7 +101,8 @@ def _files(
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays, {', '.join(d.name for d in model.delays)}, whose past "
-            "plain C functions of one point do not keep"
+            "plain C functions of one point do not keep; make an input of each, which your "
+            "program keeps"
         )
     prefix = file_name(model.name)
     style = Style(prefix, precision, f"{prefix}_tables")
