@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +24,7 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.names import check_known
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Target:
     folder: bool = True
 
 
-def _collocation_files(what: Collocation, **options: Any) -> Mapping[str, bytes]:
-    return problem_files(what.problem, **options)
+def _collocation_files(what: Collocation, guess: Any = None) -> Mapping[str, bytes]:
+    return problem_files(what.problem, guess)
 
 
 def _in_casadi(what: Any) -> dict[str, Any]:
@@ -72,24 +74,30 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
 
     Parameters
     ----------
-    what : a `Model`, or what else the target takes.
+    what : a `Model`, or what else the target takes. A `Tree` is its model without torques.
     folder : a new or empty folder, or one that `export` wrote before, whose files have not been
         edited since. It appears as a whole or not at all.
-    target : "c99": functions of one point without allocation, in a header that explains them, with
-        their Jacobians as entries by columns, and a program that calls them. `precision="single"`
-        has `float` in place of `double`; of a `Collocation` cost, constraints and derivatives over
-        all nodes, with data and a program for IPOPT, from `guess=`. "simd": functions of many
-        points per call, `lanes=8` of them side by side. "python": one file of NumPy, for papers and
-        teaching, with the same functions and Jacobians. "casadi": no files, but what CasADi takes;
-        of a model or tree `casadi.Function`s of SX by name, "residual" (xdot, x, u, p, t),
-        "outputs" and "rhs" (x, u, p, t); of a `Collocation` "nlp", for `casadi.nlpsol`, and
-        "arguments" of that solver, start and bounds. "jax": no files, but a function of JAX around
-        the compiled code: of a model f(x, u, p, t), its right-hand side, or with `time=` the
-        simulation f(p, x0, u), states (n, N), and `substeps=`; of a fit, or its `log_density()`,
-        f(theta). `jax.jit`, `jax.grad` and `jax.vmap` work. "fmu": one file for simulators that read FMI,
-        for model exchange and co-simulation with derivatives. `version="3.0"` or "2.0";
-        `step=1e-3`, the longest step of co-simulation [s], and its `method`, "rk4" or "radau-5";
-        `initial`, `parameters` and `inputs`: values at the start, as those of `ks.simulate`.
+    target : what is written.
+
+        - "c99": functions of one point without allocation, in a header that explains them, with
+          Jacobians, products with Hessians, steps of time and their derivatives, a program that
+          calls them, gateways to MATLAB and Simulink. `precision="single"` has `float` in place of
+          `double`. Of a `Hybrid` without contacts also guards and resets of its events. Of a
+          `Collocation` cost, constraints and exact derivatives over all nodes, with data, a start
+          from `guess=`, and a program that solves with IPOPT.
+        - "simd": functions of a `Model` for many points per call, `lanes=8` of them side by side.
+        - "python": one file of NumPy, for papers and teaching, with functions and Jacobians.
+        - "fmu": one file for simulators that read FMI, for model exchange and co-simulation with
+          derivatives. `version="3.0"` or "2.0"; `step=1e-3`, the longest step of co-simulation [s],
+          and its `method`, "rk4" or "radau-5"; `initial`, `parameters` and `inputs`: values at the
+          start, as those of `ks.simulate`.
+        - "casadi": no files, but what CasADi takes: of a model or tree `casadi.Function`s of SX by
+          name, "residual" (xdot, x, u, p, t), "outputs" and "rhs" (x, u, p, t); of a `Collocation`
+          "nlp", for `casadi.nlpsol`, and "arguments" of that solver, start and bounds.
+        - "jax": no files, but a function of JAX around the compiled code: of a model f(x, u, p, t),
+          its right-hand side, or with `time=` the simulation f(p, x0, u), states (n, N), and
+          `substeps=`; of a fit, or its `log_density()`, f(theta). `jax.jit`, `jax.grad` and
+          `jax.vmap` work.
 
     Returns what was written, whose `str` says what has changed. The files are the user's: no
     licence of kinesym binds them. Raises `ValueError` for what the target cannot say,
@@ -101,6 +109,8 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
     if make is None:
         kinds = " or a ".join(kind.__name__ for kind in chosen.kinds)
         raise ValueError(f"the target {target} takes a {kinds}, got {type(what).__name__}")
+    for name in options:
+        check_known(name, [*signature(make).parameters][1:], f"{target} has no option {name}")
     if not chosen.folder:
         if folder is not None:
             raise ValueError(f"the target {target} writes no files: leave the folder out")
