@@ -89,7 +89,7 @@ def active(kkt: Kkt, limits: Limits) -> Kkt:
 
 
 def pressing(kkt: Kkt) -> NDArray[np.bool_]:
-    """Which limits have a multiplier, (n + m,) booleans."""
+    """Limits that have a multiplier, (n + m,) booleans."""
     return np.append(kkt.stiffness > 0.0, kkt.softness > 0.0) & ~kkt.gone
 
 
