@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +16,7 @@ from kinesym.internal.exporting.folder import written
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.names import check_known
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,15 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
 
     Parameters
     ----------
-    what : a `Model`, a `Tree` or a `Hybrid`.
+    what : a `Model`, a `Tree`, which is its model without torques, or a `Hybrid` without contacts,
+        with guards and resets of its events.
     folder : a new or empty folder, or one that `export` wrote before, whose files have not been
         edited since. It appears as a whole or not at all.
     target : "c99": functions of one point without allocation, in a header that explains them, with
-        their Jacobians as entries by columns, and a program that calls them. `precision="single"`
-        has `float` in place of `double`. "fmu": one file for simulators that read FMI, for model
-        exchange and co-simulation with derivatives. `version="3.0"` or "2.0"; `step=1e-3`, the
+        Jacobians, products with Hessians, steps of time and their derivatives, a program that calls
+        them, gateways to MATLAB and Simulink. `precision="single"` has `float` in place of
+        `double`. "fmu": one file for simulators that read FMI, for model exchange and
+        co-simulation, with derivatives and events. `version="3.0"` or "2.0"; `step=1e-3`, the
         longest step of co-simulation [s], and its `method`, "rk4" or "radau-5"; `initial`,
         `parameters` and `inputs`: values at the start, as those of `ks.simulate`.
 
@@ -60,6 +64,8 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
     if make is None:
         kinds = " or a ".join(kind.__name__ for kind in chosen.kinds)
         raise ValueError(f"the target {target} takes a {kinds}, got {type(what).__name__}")
+    for name in options:
+        check_known(name, [*signature(make).parameters][1:], f"{target} has no option {name}")
     if not chosen.folder:
         return make(what, **options)
     if folder is None:

@@ -32,7 +32,7 @@ import kinesym as ks
 from kinesym.codegen.exported import exported_functions
 from kinesym.runtime.library.build import find_compiler
 
-FLAGS = ["-O2", "-march=native"]
+FLAGS = ["-O3", "-march=native"]
 #: What is called, in the order of the program.
 TASKS = ("x'", "derivatives of x' by the states", "step", "step with derivatives")
 #: A program of POSIX around both.

@@ -70,47 +70,45 @@ def rk4(style: Style, sizes: Sizes) -> str:
 
 """
     groups = sizes.groups("rhs")
-    declared = "".join(f"    @ by_{g}[4][{sizes.entries[f'rhs_jacobian_{g}']}];\n" for g in groups)
+    declared = "".join(f"    @ by_{g}[{sizes.entries[f'rhs_jacobian_{g}']}];\n" for g in groups)
     evaluated = "".join(
-        f"        if (!status) status = ~_rhs_jacobian_{g}(y, u, p, t + c[s]*h, by_{g}[s]);\n"
+        f"        if (!status) status = ~_rhs_jacobian_{g}(y, u, p, t + c[s]*h, by_{g});\n"
         for g in groups
     )
-    through = "            for (int i = 0; i < N; i++)\n" + _added(
-        "rhs", "states", "i", "d[i]", "k", 16
-    )
-    direct = "".join(
-        f"            if (j >= {first} && j < {first + sizes.count(g)})\n"
-        + _added("rhs", g, f"j - {first}", "1", "k", 16)
-        for g, first in _firsts(sizes)[1:]
+    products = "".join(
+        f"        for (int j = 0; j < {sizes.count(g)}; j++)\n"
+        f"            for (int e = ~_rhs_jacobian_{g}_begin[j]; "
+        f"e < ~_rhs_jacobian_{g}_begin[j + 1]; e++)\n"
+        f"                {_PRODUCTS[g == 'states'].format(g=g, first=first)}\n"
+        for g, first in _firsts(sizes)
         if g in groups
     )
-    through = through if "states" in groups else ""
-    text += f"""{wrapped(step_prototype(style, "step_rk4_sensitivities"))} {{
-    {stages}    @ k[N], y[N], d[N];
-{declared}    for (int i = 0; i < N; i++) x_next[i] = y[i] = x[i];
+    moving = "states" in groups  # else nothing reads the derivatives at stages
+    room = "d[N*COLUMNS], " * moving
+    begun, moved = "d[COLUMNS*i + q] = " * moving, _MOVED * moving
+    text += f"""{_ADD_ROW * moving}{wrapped(step_prototype(style, "step_rk4_sensitivities"))} {{
+    {stages}    @ k[N], y[N], {room}rate[N*COLUMNS]; /* derivatives row by row */
+{declared}    for (int i = 0; i < N; i++) {{
+        x_next[i] = y[i] = x[i];
+        for (int q = 0; q < COLUMNS; q++)
+            sensitivities[i + N*q] = {begun}(@)(i == q);
+    }}
     for (int s = 0; s < 4; s++) {{
         int status = ~_rhs(y, u, p, t + c[s]*h, k);
 {evaluated}        if (status) return status;
-        for (int i = 0; i < N; i++) {{
+        for (int i = 0; i < N*COLUMNS; i++) rate[i] = 0;
+{products}        for (int i = 0; i < N; i++) {{
             x_next[i] += h*weights[s]*k[i];
             if (s < 3) y[i] = x[i] + h*c[s + 1]*k[i];
-        }}
-    }}
-    for (int j = 0; j < {sizes.columns}; j++) {{
-        @ *const column = sensitivities + N*j;
-        for (int i = 0; i < N; i++) column[i] = d[i] = (@)(i == j);
-        for (int s = 0; s < 4; s++) {{
-            for (int i = 0; i < N; i++) k[i] = 0;
-{through}{direct}            for (int i = 0; i < N; i++) {{
-                column[i] += h*weights[s]*k[i];
-                if (s < 3) d[i] = (@)(i == j) + h*c[s + 1]*k[i];
-            }}
+            for (int q = 0; q < COLUMNS; q++) {{
+                sensitivities[i + N*q] += h*weights[s]*rate[COLUMNS*i + q];
+{moved}            }}
         }}
     }}
     return 0;
 }}
 """
-    return _filled(text, style, sizes)
+    return _filled(f"#define COLUMNS {sizes.columns}\n\n{text}", style, sizes)
 
 
 def radau(style: Style, sizes: Sizes) -> str:
@@ -131,8 +129,8 @@ def radau(style: Style, sizes: Sizes) -> str:
     )
     added = {
         "derivatives": "            for (int r = 0; r < STAGES; r++)\n"
-        + _added("residual", "derivatives", "j", "inverse[s][r]/h", _BLOCK.format("r"), 16),
-        "states": _added("residual", "states", "j", "1", _BLOCK.format("s"), 12),
+        + _added("derivatives", "j", "inverse[s][r]/h", _BLOCK.format("r"), 16),
+        "states": _added("states", "j", "1", _BLOCK.format("s"), 12),
     }
     filled = (
         "        for (int j = 0; j < N; j++) {\n"
@@ -142,11 +140,11 @@ def radau(style: Style, sizes: Sizes) -> str:
     sides, first = "", dict(_firsts(sizes))
     for g in sizes.groups("residual"):
         sides += f"""    for (int s = 0; s < STAGES; s++) {{
-        @ by_{g}[{entries[g]}];
+        @ by_{g}[{entries[g]}], y[N], rate[N];
         at_stage(x, h, z, s, y, rate);
         if (~_residual_jacobian_{g}(rate, y, u, p, t + c[s]*h, by_{g})) return 1;
         for (int j = 0; j < {sizes.count(g)}; j++)
-{_added("residual", g, "j", "-1", f"side + ORDER*({first[g]} + j) + N*s", 12)}    }}
+{_added(g, "j", "-1", f"side + ORDER*({first[g]} + j) + N*s", 12)}    }}
 """
     text = f"""#define STAGES {stages}
 #define ORDER (STAGES*N)
@@ -252,7 +250,7 @@ static int stages_of(const @ *restrict x, const @ *restrict u, const @ *restrict
 }}
 
 {wrapped(step_prototype(style, "step_radau_sensitivities"))} {{
-    @ z[ORDER], matrix[ORDER*ORDER], y[N], rate[N], side[ORDER*{sizes.columns}];
+    @ z[ORDER], matrix[ORDER*ORDER], side[ORDER*{sizes.columns}];
     int pivot[ORDER];
     int status = stages_of(x, u, p, t, h, z, matrix, pivot);
     if (!status) status = equations(x, u, p, t, h, z, side, matrix);
@@ -271,16 +269,30 @@ static int stages_of(const @ *restrict x, const @ *restrict u, const @ *restrict
     return _filled(text, style, sizes)
 
 
+_ADD_ROW = """/* result += factor times row */
+static void add_row(const @ factor, const @ *restrict row, @ *restrict result) {
+    for (int q = 0; q < COLUMNS; q++) result[q] += factor*row[q];
+}
+
+"""
+_MOVED = (
+    "                if (s < 3)\n"
+    "                    d[COLUMNS*i + q] = (@)(i == q) + h*c[s + 1]*rate[COLUMNS*i + q];\n"
+)
+#: What an entry of a Jacobian does to the derivatives of the rates, by whether it is by states.
+_PRODUCTS = {
+    True: "add_row(by_{g}[e], d + COLUMNS*j, rate + COLUMNS*~_rhs_jacobian_{g}_row[e]);",
+    False: "rate[COLUMNS*~_rhs_jacobian_{g}_row[e] + {first} + j] += by_{g}[e];",
+}
 #: Where a column of the derivatives of stage s by those of another stage begins.
 _BLOCK = "matrix + ORDER*(N*{} + j) + N*s"
 
 
-def _added(of: str, wrt: str, column: str, factor: str, result: str, indent: int) -> str:
-    """A statement that adds a column of a Jacobian; the array of its entries is `by_` what it is
-    with respect to, of stage s where there are several."""
-    name = f"~_{of}_jacobian_{wrt}"
-    values = f"by_{wrt}[s]" if of == "rhs" else f"by_{wrt}"
-    first = f"add_column({name}_begin, {name}_row, {values}, {column},"
+def _added(wrt: str, column: str, factor: str, result: str, indent: int) -> str:
+    """A statement that adds a column of a Jacobian of the residual; the array of its entries is
+    `by_` what it is with respect to."""
+    name = f"~_residual_jacobian_{wrt}"
+    first = f"add_column({name}_begin, {name}_row, by_{wrt}, {column},"
     lines = wrapped(f"{first} {factor}, {result});", 92 - indent).split("\n")
     return "".join(f"{' ' * indent}{line}\n" for line in lines)
 
@@ -289,11 +301,11 @@ def stack_bytes(style: Style, sizes: Sizes) -> dict[str, int]:
     """Bytes of the arrays on the stack, by function of a step, without those of what it calls."""
     value = 4 if style.type == "float" else 8
     n, order = sizes.states, sizes.states * len(RADAU.nodes)
-    of_rhs = sum(4 * sizes.entries[f"rhs_jacobian_{g}"] for g in sizes.groups("rhs"))
+    of_rhs = sum(sizes.entries[f"rhs_jacobian_{g}"] for g in sizes.groups("rhs"))
     matrix = order * order + 2 * order
     return {
         "step_rk4": value * 2 * n,
-        "step_rk4_sensitivities": value * (3 * n + of_rhs),
+        "step_rk4_sensitivities": value * (2 * n + 2 * n * sizes.columns + of_rhs),
         "step_radau": value * matrix + 4 * order,
         "step_radau_sensitivities": value * (matrix + order * sizes.columns) + 4 * order,
     }

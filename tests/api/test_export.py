@@ -75,7 +75,7 @@ REFUSED = {
         ),
         "has contacts, floor, whose forces",
     ),
-    "no model": (3, "takes a Model or a Tree or a Hybrid, got int"),
+    "no model": (3, "takes a Model or a Tree .*, got int"),
 }
 
 
@@ -128,6 +128,15 @@ def test_tree_is_its_model(folder):
     tree = Tree("arm", [Body("arm", 1.0, (0, 0, -0.5), (0.1, 0.1, 0.1), Revolute("y"))])
     ks.export(tree, folder)
     assert "arm_rhs" in (folder / "arm.h").read_text()
+
+
+def test_options_of_targets(folder):
+    with pytest.raises(ValueError, match="c99 has no option precison"):
+        ks.export(ks.models.pendulum(), folder, precison="single")
+    with pytest.raises(ValueError, match="target is one of c99"):
+        ks.export(ks.models.pendulum(), folder, target="fortran")
+    with pytest.raises(ValueError, match="name a folder"):
+        ks.export(ks.models.pendulum())
 
 
 def test_shown():

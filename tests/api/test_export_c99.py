@@ -276,6 +276,22 @@ def test_all_compilers(compiler, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+def test_models_of_few_states(tmp_path):
+    """Rates that depend on no state, or on nothing; outputs alone."""
+    x, u = ks.dynamicsymbols("x u")
+    driven = ks.Model("driven", [x], [u], [], [x.diff(t) - u])
+    c = Plain(driven, tmp_path / "driven")
+    for method in ("rk4", "radau"):
+        after, by = c.step(f"step_{method}_sensitivities", (1, 2), [1.0], [3.0], [], 0.0, 0.5)
+        assert np.allclose(after, 2.5) and np.allclose(by, [[1.0, 0.5]])
+    u_now = ks.Model("u_now", [], [u], [], [], outputs={"y": 2 * u})
+    seen = Plain(u_now, tmp_path / "u_now")
+    assert seen("outputs", 1, [], [], [3.0], [], 0.0) == 6.0
+    subprocess.run(["make", "-s"], cwd=seen.folder, check=True)
+    clock = Plain(ks.Model("clock", [x], [], [], [x.diff(t) - 1]), tmp_path / "clock")
+    assert np.allclose(clock.step("step_rk4", (1, 1), [1.0], [], [], 0.0, 0.5)[0], 1.5)
+
+
 def test_steps_of_fixed_length(tmp_path):
     """rk4 as `ks.simulate`, with derivatives as of `ks.sensitivities`; both methods by
     differences."""

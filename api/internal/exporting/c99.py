@@ -101,7 +101,8 @@ def _files(
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays, {', '.join(d.name for d in model.delays)}, whose past "
-            "plain C functions of one point do not keep"
+            "plain C functions of one point do not keep; make an input of each, which your "
+            "program keeps"
         )
     prefix = file_name(model.name)
     style = Style(prefix, precision, f"{prefix}_tables")
@@ -126,8 +127,9 @@ def _files(
         "main.c": main_program(style, names),
         "Makefile": makefile(list(code)),
         "CMakeLists.txt": cmake(prefix, list(code)),
-        f"{prefix}_mex.c": mex(style, names),
     }
+    if "residual" in names:
+        files[f"{prefix}_mex.c"] = mex(style, names)
     if "rhs" in names and precision == "double":
         files[f"{prefix}_sfun.c"] = s_function(style, names)
     return {name: text.encode() for name, text in files.items()}
@@ -148,7 +150,8 @@ def _sizes(model: Model, found: Sequence[Exported]) -> Sizes:
 def _steps(style: Style, sizes: Sizes, found: Sequence[Exported]) -> dict[str, str]:
     """Text of steps, by method."""
     explicit = any(f.kernel.name == "rhs" for f in found)
-    return {**({"rk4": rk4(style, sizes)} if explicit else {}), "radau": radau(style, sizes)}
+    steps = {"rk4": rk4(style, sizes)} if explicit else {}
+    return {**steps, "radau": radau(style, sizes)} if sizes.states else steps
 
 
 # -- the header -----------------------------------------------------------------------------------
@@ -243,6 +246,8 @@ def _declaration(f: Exported, style: Style) -> str:
 
 def _declared_steps(style: Style, sizes: Sizes, steps: Sequence[str]) -> str:
     """Declarations of the functions of steps."""
+    if not steps:
+        return ""
     n, bytes_of = sizes.states, stack_bytes(style, sizes)
     about = {
         "rk4": "the classical Runge-Kutta method of order 4",

@@ -11,6 +11,8 @@ from kinesym.codegen.c99 import Style
 def main_program(style: Style, names: Sequence[str]) -> str:
     """A program that prints derivatives, then steps; names : of the functions there are."""
     name, upper, kind = style.prefix, style.prefix.upper(), style.type
+    if "residual" not in names:
+        return _program_of_outputs(style)
     explicit = "rhs" in names
     steps = "rk4" if explicit else "radau"
     first = "rhs(x, u, p, 0, dx)" if explicit else "residual(dx, x, u, p, 0, next)"
@@ -38,6 +40,26 @@ int main(void) {{
     for (int k = 0; k < {upper}_N_STATES; k++)
         printf("%s after 1 s: %.9g\\n", {name}_states_names[k], (double)x[k]);
     if (status) fprintf(stderr, "status %d\\n", status);
+    return status;
+}}
+"""
+
+
+def _program_of_outputs(style: Style) -> str:
+    """A program that prints the outputs of a model without states."""
+    name, upper, kind = style.prefix, style.prefix.upper(), style.type
+    return f"""\
+/* The outputs of {name} where all inputs are 0.1 */
+#include <stdio.h>
+
+#include "{name}.h"
+
+int main(void) {{
+    {kind} u[{upper}_N_INPUTS + 1], y[{upper}_N_OUTPUTS];
+    for (int k = 0; k < {upper}_N_INPUTS; k++) u[k] = ({kind})0.1;
+    const int status = {name}_outputs(NULL, NULL, u, {name}_parameter_values, 0, y);
+    for (int k = 0; k < {upper}_N_OUTPUTS; k++)
+        printf("%s: %.9g\\n", {name}_outputs_names[k], (double)y[k]);
     return status;
 }}
 """
