@@ -87,8 +87,8 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
           from `guess=`, and a program that solves with IPOPT.
         - "simd": functions of a `Model` for many points per call, `lanes=8` of them side by side.
         - "python": one file of NumPy, for papers and teaching, with functions and Jacobians.
-        - "fmu": one file for simulators that read FMI, for model exchange and co-simulation with
-          derivatives. `version="3.0"` or "2.0"; `step=1e-3`, the longest step of co-simulation [s],
+        - "fmu": one file for simulators that read FMI, for model exchange and co-simulation, with
+          derivatives and events. `version="3.0"` or "2.0"; `step=1e-3`, the longest step of co-simulation [s],
           and its `method`, "rk4" or "radau-5"; `initial`, `parameters` and `inputs`: values at the
           start, as those of `ks.simulate`.
         - "casadi": no files, but what CasADi takes: of a model or tree `casadi.Function`s of SX by
