@@ -56,7 +56,7 @@ def _judged(case, evaluated, z, sides):
     endless, strained = (
         set().union(*(e.pop(what) for e in expected)) for what in ("endless", "strained")
     )
-    found = evaluated.entries(z, multipliers, FACTOR)
+    found = evaluated.numbers(z, multipliers, FACTOR)
     verdict = Verdict()
     for entry in sorted(set(found).union(*expected), key=str):
         kind, degree = entry[0], _DEGREE[entry[0]]

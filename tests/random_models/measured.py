@@ -85,7 +85,7 @@ class Interpreted(NLP):
             for k, trial in enumerate(trials)
         ]
 
-    def entries(self, z, multipliers, factor):
+    def numbers(self, z, multipliers, factor):
         """Every number by name and place; see `reference.Values.entries`."""
         arrays = (z, np.asarray(multipliers, dtype=float), np.array([factor]))
         found = {("cost",): 0.0}
@@ -101,7 +101,7 @@ class Interpreted(NLP):
         return found
 
     def _placed(self, trial, family, what, values):
-        entries = self._entries(trial, family)
+        entries = self.entries(trial, family)
         about, first = self.about.families[family], self.layout.constraint_offsets[trial, family]
         n = values.shape[1]
 
@@ -145,7 +145,7 @@ class Compiled:
                 unknown_inputs=free_inputs(case),
             )
 
-    def entries(self, z, multipliers, factor):
+    def numbers(self, z, multipliers, factor):
         """Every number by name and place; see `reference.Values.entries`."""
         problem = self.problem
         found = {("cost",): problem.cost(z)}

@@ -59,10 +59,10 @@ def compared(case, seed):
         here[at < 0] = [mine[p] for p in single.layout.parameters if p in mine]
         first = layout.constraint_offsets[k, "interval"]
         rows = weights[first : first + single.layout.n_constraints]
-        add(expected, single.entries(here, rows, 0.7), at, first)
+        add(expected, single.numbers(here, rows, 0.7), at, first)
     chain(expected, layout, z, weights)
     squares(expected, layout, z, priors)
-    return deviation(whole.entries(z, weights, 0.7), expected)
+    return deviation(whole.numbers(z, weights, 0.7), expected)
 
 
 def add(expected, entries, at, first):

@@ -26,6 +26,7 @@ from kinesym.codegen.c99 import (
 from kinesym.codegen.c99_steps import Sizes, radau, rk4, stack_bytes, step_prototype
 from kinesym.codegen.exported import Exported, Sparsity, exported_functions, hybrid_functions
 from kinesym.internal.exporting.c99_programs import cmake, main_program, makefile, mex, s_function
+from kinesym.internal.exporting.text import head
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -42,12 +43,6 @@ _MEANINGS = {
     "weights": "weights of the components of the function",
     "direction": "a direction of the arguments, one after the other",
 }
-_HEAD = """\
-/* {title}
- *
- * Written by kinesym; whoever uses kinesym owns this file, and may license it as they like.
- */
-"""
 
 
 def model_files(model: Model, precision: str = "double") -> Mapping[str, bytes]:
@@ -159,7 +154,7 @@ def _header(
     groups = _groups(model, found)
     symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y", "events": "g"}
     parts = [
-        _HEAD.format(title=f"Model {_safe(model.name)}: functions of one point"),
+        head(f"Model {_safe(model.name)}: functions of one point"),
         f'#ifndef {upper}_H\n#define {upper}_H\n#ifdef __cplusplus\nextern "C" {{\n'
         "#define restrict\n#endif\n",
         f'/* What wrote this, and a digest of the C */\n#define {upper}_WRITTEN_BY "kinesym '
@@ -272,8 +267,8 @@ def _safe(text: str) -> str:
 
 
 def _with_head(model: Model, style: Style, text: str) -> str:
-    head = _HEAD.format(title=f"Model {_safe(model.name)}")
-    return f'{head}\n#include <math.h>\n\n#include "{style.prefix}.h"\n\n{text}'
+    first = head(f"Model {_safe(model.name)}")
+    return f'{first}\n#include <math.h>\n\n#include "{style.prefix}.h"\n\n{text}'
 
 
 def _functions(model: Model, style: Style, found: Sequence[Exported]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 def head(title: str) -> str:
     """The first comment of a file."""
     return (
-        f"/* {title}\n *\n"
+        f"/* {title.replace('*/', '* /')}\n *\n"
         " * Written by kinesym; whoever uses kinesym owns this file, and may license it as they "
         "like.\n */\n"
     )
