@@ -88,9 +88,9 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         - "simd": functions of a `Model` for many points per call, `lanes=8` of them side by side.
         - "python": one file of NumPy, for papers and teaching, with functions and Jacobians.
         - "fmu": one file for simulators that read FMI, for model exchange and co-simulation, with
-          derivatives and events. `version="3.0"` or "2.0"; `step=1e-3`, the longest step of co-simulation [s],
-          and its `method`, "rk4" or "radau-5"; `initial`, `parameters` and `inputs`: values at the
-          start, as those of `ks.simulate`.
+          derivatives and events. `version="3.0"` or "2.0"; `step=1e-3`, the longest step of
+          co-simulation [s], and its `method`, "rk4" or "radau-5"; `initial`, `parameters` and
+          `inputs`: values at the start, as those of `ks.simulate`.
         - "casadi": no files, but what CasADi takes: of a model or tree `casadi.Function`s of SX by
           name, "residual" (xdot, x, u, p, t), "outputs" and "rhs" (x, u, p, t); of a `Collocation`
           "nlp", for `casadi.nlpsol`, and "arguments" of that solver, start and bounds.
