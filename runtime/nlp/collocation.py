@@ -269,10 +269,15 @@ def within(
     return np.clip(z, low, high)
 
 
+#: Share of the largest duration below which a smallest one stands for zero.
+_NO_TIME = 1e-6
+
+
 def _durations(trials: Sequence[Experiment], given: Mapping[str, Any]) -> Array:
     """Durations of all trials: given, else the geometric means of their bounds, which often are
-    powers of ten around it."""
-    means = [float(np.sqrt(np.prod(t.duration))) for t in trials if t.duration]
+    powers of ten around it; not of a lower one that stands for zero."""
+    bounds = [t.duration for t in trials if t.duration]
+    means = [float(np.sqrt(max(low, _NO_TIME * high) * high)) for low, high in bounds]
     values = real_array(given.get("duration", means), "the guess of duration")
     if values.shape not in ((), (1,), (len(trials),)) or not np.isfinite(values).all():
         raise ValueError(

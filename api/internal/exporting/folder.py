@@ -27,7 +27,8 @@ class ExportedFolder:
     removed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        count = f"{len(self.files)} files in {self.folder}"
+        many = "s" * (len(self.files) != 1)
+        count = f"{len(self.files)} file{many} in {self.folder}"
         if len(self.changed) == len(self.files) and not self.removed:
             return f"wrote {count}"
         if not self.changed and not self.removed:
