@@ -105,7 +105,8 @@ def _add_export(commands: Any) -> None:
     export = commands.add_parser("export", help="write the code of a model, for other programs")
     export.add_argument(
         "model",
-        help="one that `kinesym list` shows, or FILE.py:NAME, a model or a function that makes it",
+        help="one that `kinesym list` shows, a file that `Model.write` wrote, or FILE.py:NAME, a "
+        "model or a function that makes it",
     )
     export.add_argument("folder", type=Path, help="a new folder, or one written before")
     export.add_argument("--target", default="c99", help="a language or format (c99, fmu)")
@@ -137,6 +138,12 @@ def _model(text: str) -> Any:
         home: Any = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(home)
         there = [key for key in vars(home) if not key.startswith("_")]
+    elif Path(text).suffix == ".json" and Path(text).is_file():
+        from kinesym.symbolic.model import Model
+
+        return Model.read(text)
+    elif Path(text).suffix == ".py":
+        raise ValueError(f"name the model in it, or the function that makes it: {text}:NAME")
     else:
         name, home, there = text, models, sorted(homes_of(str(models.__file__)))
     if name not in there:

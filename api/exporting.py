@@ -110,10 +110,17 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         kinds = " or a ".join(kind.__name__ for kind in chosen.kinds)
         raise ValueError(f"the target {target} takes a {kinds}, got {type(what).__name__}")
     for name in options:
-        check_known(name, [*signature(make).parameters][1:], f"{target} has no option {name}")
+        check_known(
+            name,
+            [*signature(make).parameters][1:],
+            f"{target}, of a {type(what).__name__}, has no option {name}",
+        )
     if not chosen.folder:
         if folder is not None:
-            raise ValueError(f"the target {target} writes no files: leave the folder out")
+            raise ValueError(
+                f"the target {target} writes no files but makes objects of Python: leave the "
+                "folder out"
+            )
         return make(what, **options)
     if folder is None:
         raise ValueError(f"the target {target} writes files: name a folder")

@@ -7,6 +7,7 @@ values on through an array on the stack.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,9 @@ _TAKEN = frozenset(
 
 #: What functions of users may call, and C99 does not have.
 _NOT_IN_C99 = frozenset("j0 j1 jn y0 y1 yn M_E M_LN2 M_LN10 M_PI M_PI_2 M_PI_4 M_SQRT2".split())
+
+#: Smallest and largest size of a number by precision; the smallest double may be denormal.
+RANGES = MappingProxyType({"double": (0.0, math.inf), "single": (1.1755e-38, 3.4028e38)})
 
 #: Functions of libm, by operation.
 _LIBM = MappingProxyType(
@@ -108,7 +112,12 @@ class Style:
         return text.replace("@", self.type).replace("$", self.suffix).replace("#", self.suffix)
 
     def number(self, value: float) -> str:
-        """A constant."""
+        """A constant. Raises `ValueError` for one that the type has not."""
+        low, high = RANGES[self.precision]
+        if value and abs(value) != math.inf and not low <= abs(value) <= high and value == value:
+            raise ValueError(
+                f"precision={self.precision!r} has no number {value:g}; use other units, or double"
+            )
         text = number(value)
         if "(double)" in text:
             return text.replace("(double)", f"({self.type})")

@@ -10,7 +10,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.declared import Declared, Explicit
 from kinesym.symbolic.delayed import Delay, Reduction
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.text.document import Entries
 from kinesym.symbolic.text.grammar import Scope
 from kinesym.symbolic.text.lookups import (
@@ -185,10 +185,25 @@ def _signal(row: Entries, units: dict[str, str]) -> Any:
     return found
 
 
+def _assumptions(row: Entries) -> dict[str, bool]:
+    """What SymPy assumes of a symbol. Raises `ValueError` for an unknown word, what is not true or
+    false, and for what would make it a number."""
+    assumed = row.take("assumptions", dict, "an object of true or false", {})
+    known = {*sp.Symbol("x", zero=False).assumptions0, *sp.Symbol("x", zero=True).assumptions0}
+    known |= {"irrational", "prime", "composite", "even", "odd", "noninteger"}
+    for word, value in assumed.items():
+        check_known(word, known, f"{row.place}: assumptions have no {word!r}")
+        if not isinstance(value, bool):
+            raise ValueError(f"{row.place}: the assumption {word} is true or false, got {value!r}")
+    if assumed.get("zero") or assumed.get("commutative") is False:
+        raise ValueError(f"{row.place}: a symbol is neither zero nor without commutation")
+    return assumed
+
+
 def _named(row: Entries, units: dict[str, str], make: Any) -> Any:
     """The symbol of an entry; its unit is put among the others."""
     name = row.text("name")
-    assumed = row.take("assumptions", dict, "an object of true or false", {})
+    assumed = _assumptions(row)
     try:
         found = make(name, assumed)
     except (TypeError, ValueError, RecursionError, AttributeError) as error:
@@ -220,7 +235,7 @@ def _program_in(entries: Entries, scope: Scope) -> tuple[list[tuple[Any, Any]], 
         inner = Scope(symbols, scope.rates, scope.functions, frozenset(later))
         value = expression(row.text("value"), row.at("value"), inner)
         later.discard(name)
-        assumed = row.take("assumptions", dict, "an object of true or false", {})
+        assumed = _assumptions(row)
         make = _function_of_time if row.flag("of_time") else _symbol
         symbols[name] = make(name, assumed)
         found.append((symbols[name], value))

@@ -1,6 +1,7 @@
 """Folders of exported code: all or nothing, again, edited; the command; what is refused."""
 
 import ctypes
+import shutil
 import subprocess
 
 import numpy as np
@@ -129,8 +130,31 @@ def test_tree_is_its_model(folder):
     assert "arm_rhs" in (folder / "arm.h").read_text()
 
 
+def test_a_damaged_manifest_is_told(folder):
+    model = ks.models.pendulum()
+    for text in ("[]", '{"files": 3}', "{bad"):
+        ks.export(model, folder, target="python")
+        (folder / "kinesym.json").write_text(text)
+        with pytest.raises(FileExistsError, match=r"kinesym\.json is damaged"):
+            ks.export(model, folder, target="python")
+        shutil.rmtree(folder)
+
+
+def test_equations_of_higher_index_are_refused(folder):
+    model = ks.models.cartesian_pendulum()
+    with pytest.raises(ValueError, match=r"index 3.*use model\.reduced_index\(\)"):
+        ks.export(model, folder)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("factor", [1e-50, 1e40])
+def test_numbers_that_float_does_not_have(factor, folder):
+    with pytest.raises(ValueError, match="precision='single' has no number"):
+        ks.export(model_with(factor * x), folder, precision="single")
+
+
 def test_options_of_targets(folder):
-    with pytest.raises(ValueError, match="c99 has no option precison"):
+    with pytest.raises(ValueError, match="c99, of a Model, has no option precison"):
         ks.export(ks.models.pendulum(), folder, precison="single")
     with pytest.raises(ValueError, match="target is one of c99"):
         ks.export(ks.models.pendulum(), folder, target="fortran")

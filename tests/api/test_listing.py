@@ -51,7 +51,7 @@ def test_a_program_is_counted():
 
 
 def test_objects_need_no_folder(tmp_path):
-    with pytest.raises(ValueError, match="target casadi writes no files: leave the folder out"):
+    with pytest.raises(ValueError, match="target casadi writes no files"):
         ks.export(pendulum(), tmp_path / "there", target="casadi")
     assert [*ks.export(pendulum(), target="casadi")] == ["residual", "rhs"]
     written = ks.export(pendulum(), tmp_path / "here", target="python")

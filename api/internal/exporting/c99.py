@@ -92,6 +92,12 @@ def _files(
     prefix = file_name(model.name)
     style = Style(prefix, precision, f"{prefix}_tables")
     found = [*exported_functions(model), *more]
+    solved = any(f.kernel.name == "rhs" for f in found)
+    if not solved and model.index.value not in (0, 1):
+        raise ValueError(
+            f"model {model.name} has equations of {model.index}, which steps of time do not meet; "
+            "use model.reduced_index()"
+        )
     sizes, steps = _sizes(model, found), _steps(style, _sizes(model, found), found)
     code = {
         f"{prefix}.c": _functions(model, style, [f for f in found if _kind(f) == "values"]),

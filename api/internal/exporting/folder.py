@@ -102,7 +102,7 @@ def _before(folder: Path) -> dict[str, str]:
             f"{folder} has files that kinesym did not write, such as {min(there)}; name another "
             "folder"
         )
-    before: dict[str, str] = json.loads((folder / MANIFEST).read_text())["files"]
+    before = _listed(folder)
     for file, digest in before.items():
         path = folder / file
         if path.exists() and _digest(path.read_bytes()) != digest:
@@ -110,6 +110,19 @@ def _before(folder: Path) -> dict[str, str]:
                 f"{path} was edited since it was written; move it, or name another folder"
             )
     return {file: digest for file, digest in before.items() if file in there}
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Files and their digests in the manifest of a folder. Raises `FileExistsError` for one that is
+    damaged."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text())["files"]
+        return {str(file): str(digest) for file, digest in found.items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise FileExistsError(
+            f"{folder / MANIFEST} is damaged, so that nobody knows which files are whose; name "
+            "another folder, or remove this one"
+        ) from error
 
 
 def _there(folder: Path) -> set[str]:
@@ -120,7 +133,7 @@ def _others(folder: Path, ours: Mapping[str, str]) -> list[str]:
     """Files of others in a folder that was written before."""
     if not (folder / MANIFEST).is_file():
         return []
-    written_before = json.loads((folder / MANIFEST).read_text())["files"]
+    written_before = _listed(folder)
     others = sorted(_there(folder) - {*written_before, MANIFEST})
     if taken := [file for file in others if file in ours]:
         raise FileExistsError(

@@ -61,7 +61,7 @@ def _headers(texts: Iterable[str]) -> dict[str, str]:
     waiting = list(texts)
     while waiting:
         for name in re.findall(r'#include "(kinesym\w*\.h)"', waiting.pop()):
-            if name not in found:
+            if name not in found and (INCLUDE / name).is_file():
                 found[name] = (INCLUDE / name).read_text()
                 waiting.append(found[name])
     return found

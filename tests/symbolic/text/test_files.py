@@ -198,6 +198,14 @@ TABLE = {"name": "law", "points": [0, 1, 2, 4], "values": [0, 1, 4, 16]}
         ({"parameters": [{"name": "k", "positive": 1}]}, "parameters[0].positive: expected true"),
         ({"parameters": [{"name": "k", "value": -1, "positive": True}]}, "k must be positive"),
         (
+            {"parameters": [{"name": "k", "assumptions": {"reel": True}}]},
+            "parameters[0]: assumptions have no 'reel'; did you mean real",
+        ),
+        (
+            {"parameters": [{"name": "k", "assumptions": {"real": 1}}]},
+            "parameters[0]: the assumption real is true or false, got 1",
+        ),
+        (
             {"parameters": [{"name": "k", "assumptions": {"real": True, "imaginary": True}}]},
             "parameters[0]: SymPy refuses the assumptions",
         ),
