@@ -17,7 +17,7 @@ from kinesym.codegen.c import Printer, identifier, inputs_of, number
 from kinesym.codegen.kernel import Argument, Kernel
 from kinesym.codegen.operations import ATOM, PRODUCT
 from kinesym.codegen.own import OwnOperation, own_operations, without_own
-from kinesym.codegen.schedule import PIECE, Piece, Schedule, joined, schedule
+from kinesym.codegen.schedule import PIECE, Piece, Schedule, joined, schedule, whole
 
 #: Types of values by precision, and the suffix of constants and functions of libm.
 PRECISIONS = MappingProxyType({"double": ("double", ""), "single": ("float", "f")})
@@ -274,7 +274,7 @@ def _pieces(kernel: Kernel) -> tuple[list[Piece], int]:
     plan = schedule(kernel)
     every = (*plan.uniform, *plan.varying)
     if plan.slots or sum(len(piece.nodes) for piece in every) <= PIECE:
-        return [joined(every)], 0
+        return [whole(plan)], 0
     if any(piece.reads for piece in every):
         return list(every), plan.n_scratch
     groups: list[list[Piece]] = []

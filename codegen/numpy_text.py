@@ -11,7 +11,7 @@ from kinesym.codegen.c import Printer, identifier, inputs_of
 from kinesym.codegen.kernel import Kernel
 from kinesym.codegen.operations import ATOM
 from kinesym.codegen.own import without_own
-from kinesym.codegen.schedule import joined, schedule
+from kinesym.codegen.schedule import Schedule, schedule, whole
 
 #: Letters of an expression that is written inside its only user.
 _LONGEST = 40
@@ -96,7 +96,8 @@ class _Printer(Printer):
         self, kernel: Kernel, symbols: Mapping[str, str], known: Mapping[int, str], names: Names
     ) -> None:
         plan = schedule(kernel, kernel.operations + 1)
-        super().__init__(kernel, plan, inputs_of(kernel), joined(plan.varying), hoisted=False)
+        bare = Schedule((), {}, (), 0)
+        super().__init__(kernel, bare, inputs_of(kernel), whole(plan), hoisted=False)
         g = kernel.graph
         self.text = {n: (symbols[g.name[n]], ATOM) for n in kernel.nodes if n in g.name}
         self.pairs, self.known, self.names = {}, known, names

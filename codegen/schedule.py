@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from kinesym.codegen.graph import LEAVES, Graph
@@ -221,3 +221,9 @@ def joined(pieces: Sequence[Piece]) -> Piece:
     """Pieces as one, in which nothing is handed on through scratch."""
     nodes = dict.fromkeys(node for piece in pieces for node in piece.nodes)
     return Piece(tuple(nodes), {}, {}, tuple(s for piece in pieces for s in piece.stores))
+
+
+def whole(plan: Schedule) -> Piece:
+    """All pieces as one, in which nothing is hoisted or handed on."""
+    hoisted = (replace(piece, stores=()) for piece in plan.uniform)
+    return joined([*hoisted, *plan.varying])

@@ -32,7 +32,19 @@ def with_everything():
     return ks.Model("with everything", [a, b], [F], [p, q], rates, outputs, values={p: 0.7, q: -1})
 
 
+def with_numbers_from_tables():
+    """Entries of tables that depend on no argument, and one that does."""
+    i, j = sp.symbols("i j")
+    law = ks.table(i, [0, 1, 2, 3], [5.0, 6.0, 7.5, 8.0])
+    other = ks.table(j, [0, 1, 2, 3], [1.0, 3.0, 2.0, 4.0])
+    more = {"o": law + x + F, "moved": ks.table(x, [0, 1, 2, 3], [1.0, 0.0, 1.0, 2.0])}
+    known = [(i, sp.Float(0.7)), (j, sp.Float(1.6))]
+    rate = x.diff(ks.t) + law * other * x + other
+    return ks.Model("numbers", [x], [F], [], [rate], more, known)
+
+
 MODELS = {
+    "numbers": with_numbers_from_tables,
     "pendulum": pendulum,
     "links": lambda: n_link_pendulum_on_cart(6),
     "standing": standing,
@@ -69,6 +81,20 @@ def test_the_functions_are_those_of_compile(name, tmp_path):
         np.testing.assert_allclose(found[name](*given), expected, 0, 1e-13 * size, err_msg=name)
         alone = found[name](*single[len(single) - len(given) :])
         np.testing.assert_allclose(alone, expected[..., 2], 0, 1e-13 * size)
+
+
+def test_a_root_of_a_negative_time_is_not_complex():
+    model = ks.Model("root", [x], [], [], [x.diff(ks.t) - (ks.t - 1) ** sp.Rational(3, 2) * x])
+    [text] = python_files(model).values()
+    found = {}
+    exec(text, found)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(found["rhs"]([1.0], [], [], 0.5)).all()
+
+
+def test_entries_of_tables_are_stored_once_in_c():
+    text = str(ks.show(with_numbers_from_tables(), "residual"))
+    assert text.count("out[0] =") == 1 and "out[1]" not in text
 
 
 @pytest.mark.parametrize("name", ["pendulum", "algebraic"])

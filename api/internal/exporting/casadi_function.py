@@ -31,7 +31,8 @@ from kinesym.symbolic.multibody.tree import Tree
 def _mod(x: Any, y: Any) -> Any:
     """The remainder with the sign of the divisor; that of C has the sign of the dividend."""
     rest = casadi.fmod(x, y)
-    return casadi.if_else(rest * y < 0, rest + y, rest)
+    apart = casadi.logic_or(casadi.logic_and(rest < 0, y > 0), casadi.logic_and(rest > 0, y < 0))
+    return casadi.if_else(apart, rest + y, rest)
 
 
 #: What CasADi calls the operations of the graph; those that are not here it does not have.

@@ -222,7 +222,7 @@ class _Writer:
             *(['@np.errstate(all="ignore")'] if "np.where(" in body else []),
             f"def {kernel.name}({given}, t=0.0):",
             f'    """{purpose}; {count}."""',
-            f"    {given}, points = _arrays(t, {given})",
+            f"    {given}, t, points = _arrays(t, {given})",
         ]
         for name in arrays:
             group = self.arguments[name]
@@ -237,7 +237,8 @@ _HELPERS = '''
 def _arrays(t, *arguments):
     """The arguments as arrays, and the shape of the points."""
     arrays = [np.asarray(a, dtype=float) for a in arguments]
-    return *arrays, np.broadcast_shapes(np.shape(t), *(a.shape[1:] for a in arrays))
+    t = np.asarray(t, dtype=float)[()]
+    return *arrays, t, np.broadcast_shapes(t.shape, *(a.shape[1:] for a in arrays))
 
 
 def _rows(points, rows):
@@ -257,7 +258,8 @@ TABLES = np.array([{numbers}])
 
 def _locate(begin, count, x):
     """How many of the points of a table are not larger than x."""
-    return np.searchsorted(TABLES[begin + 1 : begin + 1 + count], x, side="right")
+    found = np.searchsorted(TABLES[begin + 1 : begin + 1 + count], x, side="right")
+    return np.where(np.isnan(x), 0, found)
 
 
 def _entry(begin, step, number):
