@@ -224,6 +224,6 @@ def joined(pieces: Sequence[Piece]) -> Piece:
 
 
 def whole(plan: Schedule) -> Piece:
-    """All pieces as one, in which nothing is hoisted or handed on."""
+    """Piece of all pieces, in which nothing is hoisted or handed on."""
     hoisted = (replace(piece, stores=()) for piece in plan.uniform)
     return joined([*hoisted, *plan.varying])
