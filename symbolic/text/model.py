@@ -186,8 +186,8 @@ def _signal(row: Entries, units: dict[str, str]) -> Any:
 
 
 def _assumptions(row: Entries) -> dict[str, bool]:
-    """Assumptions of SymPy on a symbol. Raises `ValueError` for an unknown word, what is not true or
-    false, and for what would make it a number."""
+    """Assumptions of SymPy on a symbol. Raises `ValueError` for an unknown word, for what is not
+    true or false, and for what would make it a number."""
     assumed = row.take("assumptions", dict, "an object of true or false", {})
     known = {*sp.Symbol("x", zero=False).assumptions0, *sp.Symbol("x", zero=True).assumptions0}
     known |= {"irrational", "prime", "composite", "even", "odd", "noninteger"}
