@@ -512,8 +512,17 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _check(given: argparse.Namespace) -> None:
+    """Raise `Refused` for what would be found out after all measuring."""
+    if not 0.0 < given.limit < float("inf"):
+        raise Refused(f"--limit is a number of seconds above 0, got {given.limit:g}")
+    if given.json and (given.json.is_dir() or not given.json.absolute().parent.is_dir()):
+        raise Refused(f"--json {given.json}: name a file in a folder that is there")
+
+
 def run(given: argparse.Namespace) -> int:
     """Measure and print; 1 if a contender has another program, or ours fails."""
+    _check(given)
     asked = given_by(given.file, given.nodes).problem
     words = machine("opty", "casadi")
     nodes = "+".join(map(str, asked.layout.nodes))

@@ -206,6 +206,20 @@ def test_files_that_say_nothing(text, nodes, words, tmp_path):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("limit", "out", "words"),
+    [
+        (-3.0, None, "above 0, got -3"),
+        (float("nan"), None, "got nan"),
+        (9.0, "no/x.json", "--json"),
+    ],
+)
+def test_options_are_checked_before_measuring(limit, out, words, tmp_path):
+    place = None if out is None else tmp_path / out
+    with pytest.raises(own.Refused, match=words):
+        own.run(argparse.Namespace(limit=limit, json=place, file=None))
+
+
 def test_lines_of_code():
     text = '"""Words.\n\nMore."""\n\n# why\nx = [\n    1,  # one\n]\n\n'
     text += 'def f():\n    """It."""\n    return x\n'
