@@ -40,10 +40,16 @@ def _collocation_files(what: Collocation, guess: Any = None) -> Mapping[str, byt
     return problem_files(what.problem, guess)
 
 
-def _in_casadi(what: Any) -> dict[str, Any]:
-    from kinesym.internal.exporting.casadi_function import in_casadi  # brings CasADi
+def _in_casadi(what: Model | Tree) -> dict[str, Any]:
+    from kinesym.internal.exporting.casadi_function import model_in_casadi  # brings CasADi
 
-    return in_casadi(what.problem if isinstance(what, Collocation) else what)
+    return dict(model_in_casadi(what.model() if isinstance(what, Tree) else what))
+
+
+def _collocation_in_casadi(what: Collocation, guess: Any = None) -> dict[str, Any]:
+    from kinesym.internal.exporting.casadi_function import problem_in_casadi
+
+    return problem_in_casadi(what.problem, guess)
 
 
 #: Targets by name.
@@ -58,7 +64,9 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             }
         ),
         "simd": Target({Model: lane_files}),
-        "casadi": Target(dict.fromkeys((Model, Tree, Collocation), _in_casadi), folder=False),
+        "casadi": Target(
+            {Model: _in_casadi, Tree: _in_casadi, Collocation: _collocation_in_casadi}, folder=False
+        ),
         "python": Target({Model: python_files, Tree: python_files}),
         "jax": Target(
             {Model: model_function, **dict.fromkeys((Fit, Solution, LogDensity), density_function)},
@@ -93,7 +101,8 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
           `inputs`: values at the start, as those of `ks.simulate`.
         - "casadi": no files, but what CasADi takes: of a model or tree `casadi.Function`s of SX by
           name, "residual" (xdot, x, u, p, t), "outputs" and "rhs" (x, u, p, t); of a `Collocation`
-          "nlp", for `casadi.nlpsol`, and "arguments" of that solver, start and bounds.
+          "nlp", for `casadi.nlpsol`, and "arguments" of that solver, start from `guess=` and
+          bounds.
         - "jax": no files, but a function of JAX around the compiled code: of a model f(x, u, p, t),
           its right-hand side, or with `time=` the simulation f(p, x0, u), states (n, N), and
           `substeps=`; of a fit, or its `log_density()`, f(theta). `jax.jit`, `jax.grad` and

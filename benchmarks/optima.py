@@ -367,7 +367,7 @@ def draw(path: Path, rows: Sequence[Row], limit: float) -> None:
     for k, name in enumerate(CONTENDERS):
         if name in {row.contender for row in rows}:
             axes[0][0].plot([], [], MARKERS[k], color=f"C{k}", label=name)
-    fig.legend(loc="outside upper center", ncols=len(CONTENDERS))
+    fig.legend(loc="outside upper center", ncols=4)
     fig.savefig(path, dpi=110)
     plt.close(fig)
 

@@ -152,17 +152,7 @@ def radau(style: Style, sizes: Sizes) -> str:
 static const @ c[STAGES] = {c};
 static const @ inverse[STAGES][STAGES] = {{{rows}}};
 
-/* State and rates at a stage, where the states are x + z */
-static void at_stage(const @ *restrict x, const @ h, const @ *restrict z, const int s,
-    @ *restrict y, @ *restrict rate) {{
-    for (int i = 0; i < N; i++) {{
-        y[i] = x[i] + z[N*s + i];
-        rate[i] = 0;
-        for (int r = 0; r < STAGES; r++) rate[i] += inverse[s][r]*z[N*r + i]/h;
-    }}
-}}
-
-/* The equations at all stages, and their derivatives by z, column by column */
+{_AT_STAGE}/* The equations at all stages, and their derivatives by z, column by column */
 static int equations(const @ *restrict x, const @ *restrict u, const @ *restrict p, const @ t,
     const @ h, const @ *restrict z, @ *restrict r_of, @ *restrict matrix) {{
     @ y[N], rate[N];
@@ -175,72 +165,7 @@ static int equations(const @ *restrict x, const @ *restrict u, const @ *restrict
     return 0;
 }}
 
-/* LU factors with row exchanges in place; 2 if a pivot is zero */
-static int factorised(@ *restrict matrix, int *restrict pivot) {{
-    for (int k = 0; k < ORDER; k++) {{
-        @ *const column = matrix + ORDER*k;
-        int top = k;
-        for (int i = k + 1; i < ORDER; i++)
-            if (fabs$(column[i]) > fabs$(column[top])) top = i;
-        pivot[k] = top;
-        if (!(fabs$(column[top]) > 0)) return 2;
-        for (int j = 0; j < ORDER; j++) {{
-            const @ held = matrix[ORDER*j + k];
-            matrix[ORDER*j + k] = matrix[ORDER*j + top];
-            matrix[ORDER*j + top] = held;
-        }}
-        for (int i = k + 1; i < ORDER; i++) column[i] /= column[k];
-        for (int j = k + 1; j < ORDER; j++) {{
-            @ *const other = matrix + ORDER*j;
-            const @ factor = other[k];
-            if (factor > 0 || factor < 0)
-                for (int i = k + 1; i < ORDER; i++) other[i] -= column[i]*factor;
-        }}
-    }}
-    return 0;
-}}
-
-/* Solution in place of the side */
-static void solved(const @ *restrict matrix, const int *restrict pivot, @ *restrict side) {{
-    for (int k = 0; k < ORDER; k++) {{
-        const @ held = side[k];
-        side[k] = side[pivot[k]];
-        side[pivot[k]] = held;
-    }}
-    for (int k = 0; k < ORDER; k++)
-        for (int i = k + 1; i < ORDER; i++) side[i] -= matrix[ORDER*k + i]*side[k];
-    for (int k = ORDER - 1; k >= 0; k--) {{
-        side[k] /= matrix[ORDER*k + k];
-        for (int i = 0; i < k; i++) side[i] -= matrix[ORDER*k + i]*side[k];
-    }}
-}}
-
-/* Newton's method, to rounding; 3 if it does not converge */
-static int stages_of(const @ *restrict x, const @ *restrict u, const @ *restrict p, const @ t,
-    const @ h, @ *restrict z, @ *restrict matrix, int *restrict pivot) {{
-    @ side[ORDER], last = (@)INFINITY;
-    for (int k = 0; k < ORDER; k++) z[k] = 0;
-    for (int iteration = 0; iteration < 25; iteration++) {{
-        int status = equations(x, u, p, t, h, z, side, matrix);
-        if (!status) status = factorised(matrix, pivot);
-        if (status) return status;
-        solved(matrix, pivot, side);
-        @ change = 0, size = 0;
-        for (int k = 0; k < ORDER; k++) {{
-            z[k] -= side[k];
-            if (!isfinite(z[k])) return 1;
-            const @ moved = fabs$(side[k]), large = fabs$(x[k % N]) + fabs$(z[k]);
-            if (moved > change) change = moved;
-            if (large > size) size = large;
-        }}
-        if (change <= {style.number(_done(style)[0])}*size) return 0;
-        if (change <= {style.number(_done(style)[1])}*size && change > last/2) return 0;
-        last = change;
-    }}
-    return 3;
-}}
-
-{wrapped(step_prototype(style, "step_radau"))} {{
+{_LINEAR}{_newton(style)}{wrapped(step_prototype(style, "step_radau"))} {{
     @ z[ORDER], matrix[ORDER*ORDER];
     int pivot[ORDER];
     const int status = stages_of(x, u, p, t, h, z, matrix, pivot);
@@ -267,6 +192,92 @@ static int stages_of(const @ *restrict x, const @ *restrict u, const @ *restrict
 }}
 """
     return _filled(text, style, sizes)
+
+
+_AT_STAGE = """/* State and rates at a stage, where the states are x + z */
+static void at_stage(const @ *restrict x, const @ h, const @ *restrict z, const int s,
+    @ *restrict y, @ *restrict rate) {
+    for (int i = 0; i < N; i++) {
+        y[i] = x[i] + z[N*s + i];
+        rate[i] = 0;
+        for (int r = 0; r < STAGES; r++) rate[i] += inverse[s][r]*z[N*r + i]/h;
+    }
+}
+
+"""
+
+_LINEAR = """/* LU factors with row exchanges in place; 2 if a pivot is zero */
+static int factorised(@ *restrict matrix, int *restrict pivot) {
+    for (int k = 0; k < ORDER; k++) {
+        @ *const column = matrix + ORDER*k;
+        int top = k;
+        for (int i = k + 1; i < ORDER; i++)
+            if (fabs$(column[i]) > fabs$(column[top])) top = i;
+        pivot[k] = top;
+        if (!(fabs$(column[top]) > 0)) return 2;
+        for (int j = 0; j < ORDER; j++) {
+            const @ held = matrix[ORDER*j + k];
+            matrix[ORDER*j + k] = matrix[ORDER*j + top];
+            matrix[ORDER*j + top] = held;
+        }
+        for (int i = k + 1; i < ORDER; i++) column[i] /= column[k];
+        for (int j = k + 1; j < ORDER; j++) {
+            @ *const other = matrix + ORDER*j;
+            const @ factor = other[k];
+            if (factor > 0 || factor < 0)
+                for (int i = k + 1; i < ORDER; i++) other[i] -= column[i]*factor;
+        }
+    }
+    return 0;
+}
+
+/* Solution in place of the side */
+static void solved(const @ *restrict matrix, const int *restrict pivot, @ *restrict side) {
+    for (int k = 0; k < ORDER; k++) {
+        const @ held = side[k];
+        side[k] = side[pivot[k]];
+        side[pivot[k]] = held;
+    }
+    for (int k = 0; k < ORDER; k++)
+        for (int i = k + 1; i < ORDER; i++) side[i] -= matrix[ORDER*k + i]*side[k];
+    for (int k = ORDER - 1; k >= 0; k--) {
+        side[k] /= matrix[ORDER*k + k];
+        for (int i = 0; i < k; i++) side[i] -= matrix[ORDER*k + i]*side[k];
+    }
+}
+
+"""
+
+
+def _newton(style: Style) -> str:
+    """The function that solves for the stages."""
+    done, slow = map(style.number, _done(style))
+    return f"""/* Newton's method, to rounding; 3 if it does not converge */
+static int stages_of(const @ *restrict x, const @ *restrict u, const @ *restrict p, const @ t,
+    const @ h, @ *restrict z, @ *restrict matrix, int *restrict pivot) {{
+    @ side[ORDER], last = (@)INFINITY;
+    for (int k = 0; k < ORDER; k++) z[k] = 0;
+    for (int iteration = 0; iteration < 25; iteration++) {{
+        int status = equations(x, u, p, t, h, z, side, matrix);
+        if (!status) status = factorised(matrix, pivot);
+        if (status) return status;
+        solved(matrix, pivot, side);
+        @ change = 0, size = 0;
+        for (int k = 0; k < ORDER; k++) {{
+            z[k] -= side[k];
+            if (!isfinite(z[k])) return 1;
+            const @ moved = fabs$(side[k]), large = fabs$(x[k % N]) + fabs$(z[k]);
+            if (moved > change) change = moved;
+            if (large > size) size = large;
+        }}
+        if (change <= {done}*size) return 0;
+        if (change <= {slow}*size && change > last/2) return 0;
+        last = change;
+    }}
+    return 3;
+}}
+
+"""
 
 
 _ADD_ROW = """/* result += factor times row */

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 from kinesym.base.quiet import quietly
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.library.build import CompilerError, find_compiler
+from kinesym.runtime.library.build import CompilerError, build_alone
 from kinesym.runtime.library.manifest import Built
 
 #: Points at which functions are compared.
@@ -127,18 +126,18 @@ class Edited(Functions):
 
 
 def _compiled(source: Path, data: Path) -> ctypes.CDLL:
-    """A library of the text, and of the data beside it."""
+    """A library of the text, and of the data beside it, with the headers there."""
     if not source.is_file():
         raise ValueError(f"there is no file {source}")
-    beside = [data] if data.is_file() else []
+    files = {path.name: path.read_text() for path in (source, data) if path.is_file()}
+    headers = {path.name: path.read_text() for path in source.parent.glob("*.h")}
+    try:
+        library = build_alone(files, headers)
+    except CompilerError as error:
+        raise CompilerError(f"{source} does not compile: {error}") from error
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "edited.so"
-        command = [*find_compiler().command, "-std=c99", "-O2", "-shared", "-fPIC"]
-        done = subprocess.run(
-            [*command, "-o", made, source, *beside, "-lm"], capture_output=True, text=True
-        )
-        if done.returncode:
-            raise CompilerError(f"{source} does not compile: {done.stderr.strip()}")
+        made.write_bytes(library)
         return ctypes.CDLL(str(made))
 
 

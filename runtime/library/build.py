@@ -46,7 +46,7 @@ _FLAGS = (
     "-fno-math-errno -fno-trapping-math -Wno-psabi"
 ).split()
 #: Flags of libraries that leave this machine.
-_ALONE = ("-std=c99", "-O2", "-fPIC", "-fvisibility=hidden")
+_ALONE = ("-std=c99", "-O2", "-fPIC")
 #: Flags and libraries that are used where they work.
 _OPTIONAL = ("-march=native", "-fopenmp", "-lmvec")
 
@@ -212,10 +212,12 @@ def build(
     return _from(library, files, lanes, more_flags, narrow), seconds
 
 
-def build_alone(files: Mapping[str, str], headers: Mapping[str, str]) -> bytes:
+def build_alone(
+    files: Mapping[str, str], headers: Mapping[str, str], more_flags: tuple[str, ...] = ()
+) -> bytes:
     """The content of a library of C99 files, for programs without kinesym and for every processor
     of this kind; it is not kept. Raises `CompilerError` as `build`."""
-    recipe = _Recipe(files, find_compiler(), _ALONE)
+    recipe = _Recipe(files, find_compiler(), (*_ALONE, *more_flags))
     with tempfile.TemporaryDirectory(prefix=cache.WORK) as work:
         for name, text in {**files, **headers}.items():
             (Path(work) / name).write_text(text, encoding="utf-8")

@@ -155,3 +155,27 @@ def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="the problem of late has delayed inputs"):
         ks.export(problem, tmp_path / "late")
     assert not (tmp_path / "late").exists()
+
+
+@pytest.mark.parametrize("target", ["c99", "casadi"])
+def test_unknown_delays_of_sensors_are_refused(target, tmp_path):
+    """Samples lie in other intervals as the delay moves."""
+    tau, n = sp.Symbol("tau"), 21
+    time = np.linspace(0.0, 1.0, n)
+    model = ks.Model("shown", [q], [], [k, tau], [q.diff(t) + k * q], values={k: 1.0})
+    problem = ks.Collocation(
+        model,
+        ks.Experiment(time, {}, {"late": np.exp(-time)}),
+        unknown={tau: (0.0, 0.2)},
+        known={k: 1.0},
+        sensors={"late": ks.sensor(q, delay=tau)},
+    )
+    folder = tmp_path / "made" if target == "c99" else None
+    with pytest.raises(ValueError, match="has unknown delays of sensors, tau, which move samples"):
+        ks.export(problem, folder, target)
+
+
+def test_start_for_casadi_is_that_of_the_guess():
+    problem = fastest()
+    given = ks.export(problem, target="casadi", guess={"duration": 3.0})["arguments"]["x0"]
+    np.testing.assert_array_equal(given, problem.pack({"duration": 3.0}))

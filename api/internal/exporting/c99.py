@@ -26,7 +26,7 @@ from kinesym.codegen.c99 import (
 from kinesym.codegen.c99_steps import Sizes, radau, rk4, stack_bytes, step_prototype
 from kinesym.codegen.exported import Exported, Sparsity, exported_functions, hybrid_functions
 from kinesym.internal.exporting.c99_programs import cmake, main_program, makefile, mex, s_function
-from kinesym.internal.exporting.text import head
+from kinesym.internal.exporting.text import head, in_comment
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -98,7 +98,8 @@ def _files(
             f"model {model.name} has equations of {model.index}, which steps of time do not meet; "
             "use model.reduced_index()"
         )
-    sizes, steps = _sizes(model, found), _steps(style, _sizes(model, found), found)
+    sizes = _sizes(model, found)
+    steps = _steps(style, sizes, found)
     code = {
         f"{prefix}.c": _functions(model, style, [f for f in found if _kind(f) == "values"]),
         f"{prefix}_jacobians.c": _functions(
@@ -160,7 +161,7 @@ def _header(
     groups = _groups(model, found)
     symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y", "events": "g"}
     parts = [
-        head(f"Model {_safe(model.name)}: functions of one point"),
+        head(f"Model {model.name}: functions of one point"),
         f'#ifndef {upper}_H\n#define {upper}_H\n#ifdef __cplusplus\nextern "C" {{\n'
         "#define restrict\n#endif\n",
         f'/* What wrote this, and a digest of the C */\n#define {upper}_WRITTEN_BY "kinesym '
@@ -203,7 +204,7 @@ def _group_comment(model: Model, kind: str, names: Iterable[str], symbol: str) -
         f" *   {symbol}[{k}]  {name}" + (f" [{model.units[name]}]" if name in model.units else "")
         for k, name in enumerate(names)
     ]
-    return "\n".join([f"/* {kind}", *map(_safe, lines), " */"]) + "\n" if lines else ""
+    return "\n".join([f"/* {kind}", *map(in_comment, lines), " */"]) + "\n" if lines else ""
 
 
 def _arguments(model: Model, found: Sequence[Exported]) -> list[str]:
@@ -219,7 +220,7 @@ def _arguments(model: Model, found: Sequence[Exported]) -> list[str]:
 def _declaration(f: Exported, style: Style) -> str:
     name, count = f"{style.prefix}_{f.kernel.name}", len(f.kernel.outputs)
     declared = wrapped(f"{prototype(f.kernel, style, result_of(f))};")
-    purpose = _safe(f.kernel.purpose)
+    purpose = in_comment(f.kernel.purpose)
     if f.sparsity is None:
         return f"{_comment(f'{purpose}: {result_of(f)} ({count})')}{declared}\n"
     rows, columns = f.sparsity.shape
@@ -264,16 +265,11 @@ def _comment(text: str) -> str:
     return "/* " + "\n * ".join(wrap(text, 95, break_on_hyphens=False)) + " */\n"
 
 
-def _safe(text: str) -> str:
-    """Text for comments."""
-    return text.replace("*/", "* /").replace("/*", "/ *")
-
-
 # -- code and data --------------------------------------------------------------------------------
 
 
 def _with_head(model: Model, style: Style, text: str) -> str:
-    first = head(f"Model {_safe(model.name)}")
+    first = head(f"Model {model.name}")
     return f'{first}\n#include <math.h>\n\n#include "{style.prefix}.h"\n\n{text}'
 
 
@@ -285,7 +281,7 @@ def _functions(model: Model, style: Style, found: Sequence[Exported]) -> str:
         parts.append(given.rstrip("\n") + "\n")
     for f in found:
         parts.append(
-            f"{_comment(_safe(f.kernel.purpose))}{function(f.kernel, style, result_of(f))}"
+            f"{_comment(in_comment(f.kernel.purpose))}{function(f.kernel, style, result_of(f))}"
         )
         if f.sparsity is not None:
             parts.append(dense_function(f.kernel, style, f.sparsity.shape))

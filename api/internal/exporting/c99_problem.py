@@ -12,6 +12,7 @@ import numpy as np
 from kinesym.codegen.c99 import Style, file_name, function, helpers, plain, wrapped
 from kinesym.codegen.kernel import Kernel
 from kinesym.internal.exporting.c99_driver import DRIVER, header, main_program, makefile, solver
+from kinesym.internal.exporting.fixed import check_fixed
 from kinesym.internal.exporting.text import head
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
@@ -29,15 +30,11 @@ _MOST = 5_000_000
 def problem_files(problem: Discretisation, guess: Any = None) -> Mapping[str, bytes]:
     """The files, by name. guess : of `Collocation.pack`, for the start and the scales.
 
-    Raises `ValueError` for problems with delayed inputs, for functions that C99 does not have, and
-    for more numbers than text is good for.
+    Raises `ValueError` for problems with delayed inputs or unknown delays of sensors, for functions
+    that C99 does not have, and for more numbers than text is good for.
     """
     nlp, name = problem.nlp, problem.model.name
-    if nlp.lags is not None:
-        raise ValueError(
-            f"the problem of {name} has delayed inputs, whose rows have no plain C; replace the "
-            "delay by states of a lag in the model"
-        )
+    check_fixed(problem)
     style = Style(f"{file_name(name)}_problem", tables="")
     kernels = {k.name: plain(k) for k in problem.libraries.program.kernels}
     numbers = _Numbers()

@@ -21,11 +21,11 @@ from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel
 from kinesym.codegen.own import without_own
+from kinesym.internal.exporting.fixed import check_fixed
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.runtime.nlp.layout import FAMILIES
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.multibody.tree import Tree
 
 
 def _mod(x: Any, y: Any) -> Any:
@@ -70,13 +70,6 @@ OPERATIONS_OF_CASADI: Mapping[str, Callable[..., Any]] = MappingProxyType(
 _RESULTS = {"rhs": "dx", "residual": "residual", "outputs": "y"}
 
 
-def in_casadi(what: Model | Tree | Discretisation) -> dict[str, Any]:
-    """`model_in_casadi` or `problem_in_casadi`."""
-    if isinstance(what, Discretisation):
-        return problem_in_casadi(what)
-    return dict(model_in_casadi(what.model() if isinstance(what, Tree) else what))
-
-
 def model_in_casadi(model: Model) -> dict[str, casadi.Function]:
     """Functions of `casadi.SX` by name: "residual" (xdot, x, u, p, t), "outputs" likewise, if there
     are any, and "rhs" (x, u, p, t) if x' can be solved for.
@@ -96,20 +89,17 @@ def model_in_casadi(model: Model) -> dict[str, casadi.Function]:
     }
 
 
-def problem_in_casadi(problem: Discretisation) -> dict[str, dict[str, Any]]:
+def problem_in_casadi(problem: Discretisation, guess: Any = None) -> dict[str, dict[str, Any]]:
     """The nonlinear program: "nlp", expressions x, f and g of `casadi.MX` for `casadi.nlpsol`, and
     "arguments" of the solver that it makes: x0, lbx, ubx, lbg and ubg as arrays.
 
     Entries of x and g stand as in `problem.cost` and `problem.constraints`. Cost and constraints of
-    a kind of point are one function of SX each, mapped over its points. Raises `ValueError` for
-    delayed inputs, whose rows are no expressions, and for functions that CasADi does not have.
+    a kind of point are one function of SX each, mapped over its points. guess : of
+    `Collocation.pack`, for x0. Raises `ValueError` for delayed inputs, whose rows are no
+    expressions, for unknown delays of sensors, and for functions that CasADi does not have.
     """
     nlp, program = problem.nlp, problem.libraries.program
-    if nlp.lags is not None:
-        raise ValueError(
-            f"{program.name} has delayed inputs, whose values between nodes are no expressions of "
-            "CasADi; write it without `delayed`"
-        )
+    check_fixed(problem)
     z = casadi.MX.sym("z", nlp.n_variables)
     cost, rows = casadi.MX(0.0), [casadi.MX(0, 1)]
     for trial, family in product(range(len(problem.trials)), FAMILIES):
@@ -120,7 +110,7 @@ def problem_in_casadi(problem: Discretisation) -> dict[str, dict[str, Any]]:
                 cost += casadi.sum2(found) if what == "cost" else 0.0
                 rows += [casadi.vec(found.T)] if what == "constraints" else []
     (lbx, ubx), (lbg, ubg) = problem.variable_bounds, problem.constraint_bounds
-    x0 = FirstGuess(problem).pack(None)
+    x0 = FirstGuess(problem).pack(guess)
     return {
         "nlp": {"x": z, "f": cost, "g": casadi.vertcat(*rows)},
         "arguments": {"x0": x0, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg},

@@ -33,6 +33,8 @@ VERSIONS = ("3.0", "2.0")
 #: In place of the token of a model while that is not known; no name has this character.
 _OPEN = "\x7f"
 _TEXTS = Path(__file__).parent / "fmi"
+#: Names that the file does not declare for importers stay inside the library.
+_HIDDEN = ("-fvisibility=hidden",)
 _BY = ("derivatives", "states", "inputs", "parameters")
 #: Times of files in the archive, the earliest there can be: equal content gives equal bytes.
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -62,7 +64,7 @@ def fmu_files(
     sources["fmi-model.h"] = sources["fmi-model.h"].replace(_OPEN, token)
     names = source_names(found, identifier, version)
     headers = {name: text for name, text in sources.items() if name.endswith(".h")}
-    library = build_alone({name: sources[name] for name in names}, headers)
+    library = build_alone({name: sources[name] for name in names}, headers, _HIDDEN)
     files = {
         "modelDescription.xml": about.replace(_OPEN.encode(), token.encode()),
         f"binaries/{_platform(version)}/{identifier}{_suffix()}": library,

@@ -124,25 +124,26 @@ def _variables(found: Component) -> Iterator[tuple[str, str, int]]:
             yield group, name, found.first[group] + k
 
 
-def _variable(found: Component, group: str, name: str, reference: int) -> Element:
+def _about(group: str, name: str, reference: int) -> dict[str, str]:
+    """Attributes of a variable that both versions of FMI have."""
     causality, variability, initial = _KINDS[group]
     about = {"name": name, "valueReference": str(reference), "causality": causality}
     about |= {"variability": variability}
     if initial:
         about["initial"] = initial
-    about |= _numbers(found, group, name)
+    return about
+
+
+def _variable(found: Component, group: str, name: str, reference: int) -> Element:
+    about = _about(group, name, reference) | _numbers(found, group, name)
     if group == "rates":
         about["derivative"] = str(reference - len(found.names["states"]))
     return Element("Float64", about)
 
 
 def _old_variable(found: Component, group: str, name: str, reference: int) -> Element:
-    causality, variability, initial = _KINDS[group]
-    about = {"name": name, "valueReference": str(reference), "causality": causality}
-    about |= {"variability": variability}
-    if initial:
-        about["initial"] = initial
-    element, numbers = Element("ScalarVariable", about), _numbers(found, group, name)
+    element = Element("ScalarVariable", _about(group, name, reference))
+    numbers = _numbers(found, group, name)
     if group == "rates":  # by its number, from 1
         numbers["derivative"] = str(reference - len(found.names["states"]) + 1)
     ElementTree.SubElement(element, "Real", numbers)
