@@ -37,10 +37,13 @@ int main(void) {{
         status = {name}_step_{steps}(x, u, p, ({kind})step*h, h, next);
         for (int k = 0; k < {upper}_N_STATES; k++) x[k] = next[k];
     }}
+    if (status) {{
+        fprintf(stderr, "a step failed with status %d\\n", status);
+        return status;
+    }}
     for (int k = 0; k < {upper}_N_STATES; k++)
         printf("%s after 1 s: %.9g\\n", {name}_states_names[k], (double)x[k]);
-    if (status) fprintf(stderr, "status %d\\n", status);
-    return status;
+    return 0;
 }}
 """
 

@@ -30,16 +30,17 @@ def lane_files(model: Model, lanes: int = 8) -> Mapping[str, bytes]:
     """
     check_choice(str(lanes), [str(k) for k in LANES], "lanes")
     program = _program(model)
-    missing = {
-        "tables, whose numbers its functions take with each call": model.tables.values.size,
-        "delays, whose past its functions do not keep": len(model.delays),
-        f"functions that are C text, {', '.join(only_compiled(program))}": len(
-            only_compiled(program)
+    own = only_compiled(program)
+    refused = {
+        "tables, whose numbers its functions take with each call; use the target c99": len(
+            model.tables.values
         ),
+        "delays, whose past its functions do not keep; make an input of each": len(model.delays),
+        f"functions that are C text alone, {', '.join(own)}; give python=..., too": len(own),
     }
-    for what, count in missing.items():
+    for what, count in refused.items():
         if count:
-            raise ValueError(f"model {model.name} has {what}; the target c99 takes tables")
+            raise ValueError(f"model {model.name} has {what}")
     source = emit(program).files
     prefix = file_name(model.name)
     wrapper = _wrapper(model, program, prefix)
