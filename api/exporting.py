@@ -11,7 +11,7 @@ from typing import Any
 
 from kinesym.base.checks import check_choice
 from kinesym.collocation import Collocation
-from kinesym.internal.exporting.c99 import hybrid_files, model_files, tree_files
+from kinesym.internal.exporting.c99 import hybrid_files, model_files
 from kinesym.internal.exporting.c99_problem import problem_files
 from kinesym.internal.exporting.fmu import fmu_files
 from kinesym.internal.exporting.folder import written
@@ -40,10 +40,10 @@ def _collocation_files(what: Collocation, guess: Any = None) -> Mapping[str, byt
     return problem_files(what.problem, guess)
 
 
-def _in_casadi(what: Model | Tree) -> dict[str, Any]:
+def _in_casadi(model: Model) -> dict[str, Any]:
     from kinesym.internal.exporting.casadi_function import model_in_casadi  # brings CasADi
 
-    return dict(model_in_casadi(what.model() if isinstance(what, Tree) else what))
+    return dict(model_in_casadi(model))
 
 
 def _collocation_in_casadi(what: Collocation, guess: Any = None) -> dict[str, Any]:
@@ -58,21 +58,18 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "c99": Target(
             {
                 Model: model_files,
-                Tree: tree_files,
                 Hybrid: hybrid_files,
                 Collocation: _collocation_files,
             }
         ),
         "simd": Target({Model: lane_files}),
-        "casadi": Target(
-            {Model: _in_casadi, Tree: _in_casadi, Collocation: _collocation_in_casadi}, folder=False
-        ),
-        "python": Target({Model: python_files, Tree: python_files}),
+        "casadi": Target({Model: _in_casadi, Collocation: _collocation_in_casadi}, folder=False),
+        "python": Target({Model: python_files}),
         "jax": Target(
             {Model: model_function, **dict.fromkeys((Fit, Solution, LogDensity), density_function)},
             folder=False,
         ),
-        "fmu": Target({Model: fmu_files, Tree: fmu_files, Hybrid: fmu_files}),
+        "fmu": Target({Model: fmu_files, Hybrid: fmu_files}),
     }
 )
 
@@ -114,9 +111,13 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
     """
     check_choice(target, TARGETS, "target")
     chosen = TARGETS[target]
+    what = what.model() if isinstance(what, Tree) else what
     make = next((f for kind, f in chosen.kinds.items() if isinstance(what, kind)), None)
     if make is None:
-        kinds = " or a ".join(kind.__name__ for kind in chosen.kinds)
+        given = (
+            kind for each in chosen.kinds for kind in ((Model, Tree) if each is Model else (each,))
+        )
+        kinds = " or a ".join(kind.__name__ for kind in given)
         raise ValueError(f"the target {target} takes a {kinds}, got {type(what).__name__}")
     for name in options:
         check_known(

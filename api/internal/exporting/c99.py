@@ -29,7 +29,6 @@ from kinesym.internal.exporting.c99_programs import cmake, main_program, makefil
 from kinesym.internal.exporting.text import head, in_comment
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.multibody.tree import Tree
 
 #: Names of results in prototypes, by function; of matrices they are `values`.
 _RESULTS = {"rhs": "dx", "residual": "r", "outputs": "y", "forcing": "f", "guards": "g"}
@@ -51,11 +50,6 @@ def model_files(model: Model, precision: str = "double") -> Mapping[str, bytes]:
     Raises `ValueError` for functions that C99 does not have and for a model with delays.
     """
     return _files(model, model.tables.values, [], precision)
-
-
-def tree_files(tree: Tree, precision: str = "double") -> Mapping[str, bytes]:
-    """The files of its model without torques, by name."""
-    return model_files(tree.model(), precision)
 
 
 def hybrid_files(hybrid: Hybrid, precision: str = "double") -> Mapping[str, bytes]:

@@ -25,7 +25,6 @@ from kinesym.internal.exporting.fmu_description import (
 from kinesym.runtime.library.build import build_alone
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.multibody.tree import Tree
 
 #: Versions of FMI.
 VERSIONS = ("3.0", "2.0")
@@ -41,7 +40,7 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 def fmu_files(
-    what: Model | Tree | Hybrid,
+    what: Model | Hybrid,
     version: str = "3.0",
     step: float = 1e-3,
     initial: Mapping[Any, float] | None = None,

@@ -16,7 +16,6 @@ from kinesym.internal.exporting.fmu_units import base_unit
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Event, Hybrid
 from kinesym.symbolic.model import Model, check_values
-from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import by_name, name_of
 
 #: By this share of its scale a guard that is a level switches late.
@@ -97,7 +96,7 @@ class Component:
 
 
 def component(
-    what: Model | Tree | Hybrid,
+    what: Model | Hybrid,
     initial: Mapping[Any, float] | None,
     parameters: Mapping[Any, float] | None,
     inputs: Mapping[Any, float] | None,
@@ -109,8 +108,7 @@ def component(
     Raises `ValueError` for what FMI cannot say: contacts, names twice, events of a model without
     explicit x', parameters without a value.
     """
-    smooth = what.model() if isinstance(what, Tree) else what
-    hybrid = smooth if isinstance(smooth, Hybrid) else Hybrid(smooth)
+    hybrid = what if isinstance(what, Hybrid) else Hybrid(what)
     model = hybrid.model
     if hybrid.contacts:
         raise ValueError(

@@ -20,7 +20,6 @@ from kinesym.codegen.graph import LEAVES
 from kinesym.codegen.kernel import Argument, Kernel
 from kinesym.codegen.numpy_text import Names, statements
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.multibody.tree import Tree
 
 #: Names that the file has for other things.
 _TAKEN = (
@@ -31,16 +30,14 @@ _TAKEN = (
 _WIDTH = 88
 
 
-def python_files(what: Model | Tree) -> Mapping[str, bytes]:
+def python_files(model: Model) -> Mapping[str, bytes]:
     """The file, by its name.
 
     Functions `rhs` (x, u, p, t), if x' can be solved for, `residual` (xdot, x, u, p, t), `outputs`
     and Jacobians `residual_states` and so on, of one point or of arrays of points, are those of
     `kinesym.compile`; `simulate` makes steps of the method of Runge and Kutta, or of backward
-    Euler. Of a tree they are those of its model without torques. Raises `ValueError` for a model
-    with delays, and for functions that are C text alone.
+    Euler. Raises `ValueError` for a model with delays, and for functions that are C text alone.
     """
-    model = what.model() if isinstance(what, Tree) else what
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays, {', '.join(d.name for d in model.delays)}, whose past "
