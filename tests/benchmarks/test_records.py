@@ -12,8 +12,8 @@ NAMES = record.names()
 #: Records of this day and later say for which instructions the kernels were made.
 SINCE = "2026-11-28"
 #: Scripts that keep none: their tables are in docs/gallery/index.md, in tests, in a report, or of a
-#: problem of the user; there is none yet of `exported`.
-WITHOUT = {"exported", "gallery", "iterations", "own", "published", "record", "report"}
+#: problem of the user.
+WITHOUT = {"gallery", "iterations", "own", "published", "record", "report"}
 
 STANDING = "standing, 8 gains, 6,000 nodes"
 #: Rows and columns of the table of identification in pages: problem and nodes, contender.
