@@ -36,6 +36,7 @@ from kinesym.runtime.results.inference import (
 )
 from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.log_density import LogDensity
+from kinesym.runtime.results.missing import Missing
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings, target_of
@@ -72,7 +73,7 @@ class Trials(ByName, Saved):
     the lower the better: -2 log L where standard deviations or distributions are estimated (with
     priors, of the posterior density), otherwise the objective. setting : what was solved, in words,
     for `report`.
-    inference : the problem, for what needs it.
+    inference : the problem, for what needs it; lacking : for `missing`.
     """
 
     status: Solve
@@ -95,6 +96,7 @@ class Trials(ByName, Saved):
     no_errors: str = ""
     setting: Mapping[str, Any] = field(default_factory=dict)
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
+    lacking: Callable[..., Missing] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
         shifts, units = self._shifts(), self._units
@@ -329,6 +331,36 @@ class Trials(ByName, Saved):
         trajectories with process noise.
         """
         return self._asked().log_density(self.estimated_std)
+
+    def missing(self, library: Any = None, level: float = 0.05, most: int = 3) -> Missing:
+        """What the model lacks: terms of a library that explain the force that the record wants.
+
+        A force of white noise, whose intensity is estimated by the marginal likelihood, is added to
+        each equation of rates (but kinematic ones, q' = v, and those of unknown inputs), so that
+        trajectories follow the record although the model is wrong. The terms whose course is most
+        like that force, apart from what unknown parameters can do, are put in one by one, and the
+        one of the largest likelihood stays if it is significant: a likelihood ratio test, whose p
+        is multiplied by the number of terms (Bonferroni). Then the next one is looked for.
+
+        library : expressions of states, inputs and parameters, or names of kinds: "bias", "linear"
+        (each state), "inputs" (each), "coulomb" and "drag" (of speeds), "cubic" (each state),
+        "products" (of two states); all of these if None. level : of the tests. most : terms that
+        are put in at most.
+
+        Returns the terms that were tried, the forces before and after, the model with what was
+        found and the fit of it, without forces. Raises `ValueError` for a fit that is none by
+        `Collocation` of a `Model` by least squares, that has process noise, and for terms that are
+        in the model already; before anything is solved.
+        """
+        if self.lacking is None:
+            raise ValueError(
+                "missing needs a solution of ks.Collocation in the process that solved it: solve "
+                "ks.Collocation of the same model, trials and unknowns, guess=result, and ask that"
+            )
+        if not self.success:
+            raise ValueError(f"no search for missing terms without convergence: {self.message}")
+        share = between(level, 0.0, 1.0, "level")
+        return self.lacking(self, library, share, count(most, "most"))
 
     def bootstrap(self, records: int = 200, seed: int = 0, executor: Any = None) -> Bootstrap:
         """Bootstrap estimates of so many records, with residuals resampled in blocks as long as
