@@ -25,6 +25,10 @@ from record import table
 from report import leave, machine, parsed
 
 import kinesym as ks
+from kinesym.runtime.arrays import Array
+from kinesym.symbolic.missing_terms import KINDS, Row, terms_of
+
+HEAD = ("plant", "left out", "first", "first, or alike", "false", "SINDy", "seconds")
 
 t = ks.t
 x, v, y, w, z = ks.dynamicsymbols("x v y w z")
@@ -377,7 +381,6 @@ def fitted(plant: Plant, trial: ks.Experiment, whole: bool) -> ks.Solution:
     if whole:
         unknown[c] = None
     guess = {p: 1.3 * plant.values[p] for p in plant.unknown}
-    trial = trial if model.inputs else trial
     return ks.Collocation(model, trial, unknown=unknown).solve(guess)
 
 
@@ -390,48 +393,107 @@ def is_right(plant: Plant, row: Any) -> bool:
     return row.term == str(plant.term).replace("(t)", "")
 
 
+def sindy(plant: Plant, trial: ks.Experiment) -> str:
+    """The term of SINDy: least squares of smoothed rates, by thresholds (STLSQ), with the slopes of
+    the plant by its unknown parameters beside the terms of the library. Of thresholds that of the
+    least BIC. "nothing" without a term, "" where the rates are implicit."""
+    import pysindy
+
+    if plant.implicit:
+        return ""
+    smooth = pysindy.SmoothedFiniteDifference()
+    time = trial.grid
+    courses: dict[Any, Array] = {s: trial.measurements[str(s.func)] for s in plant.seen}
+    for state, rate in zip(plant.states, plant.rates, strict=True):
+        if rate in plant.states and rate not in courses:
+            courses[rate] = smooth._differentiate(courses[state][:, None], time)[:, 0]
+    if len(courses) < len(plant.states):
+        return ""
+    row = list(plant.states).index(plant.where)
+    rate = smooth._differentiate(courses[plant.where][:, None], time)[:, 0]
+    given = dict(courses) | {u: trial.signals["u"](time) if trial.signals else 0.0 * time}
+    names = list(given)
+
+    def course(e: Any) -> Array:
+        factor = {p: 1.3 if p in plant.unknown else 1.0 for p in plant.values}
+        e = sp.S(e).subs({p: factor[p] * number for p, number in plant.values.items()})
+        return np.broadcast_to(sp.lambdify(names, e)(*given.values()), time.shape)
+
+    own = plant.rates[row].subs(c, 0)
+    left = rate - course(own)
+    columns = [course(own.diff(p)) for p in plant.unknown if own.has(p)]
+    model, sizes = (
+        plant.model(whole=False),
+        {str(x.func): np.sqrt(np.mean(q**2)) for x, q in courses.items()},
+    )
+    rows = [Row(row, plant.where, 1, any(r == plant.where for r in plant.rates))]
+    basis = np.linalg.qr(np.column_stack([*columns, np.zeros(len(time))]))[0][:, : len(columns)]
+    terms = []
+    for term in terms_of(model, rows, plant.library or list(KINDS), sizes):
+        y = course(term.expression)
+        if np.linalg.norm(y - basis @ (basis.T @ y)) > 1e-6 * np.linalg.norm(y):
+            terms.append(term)
+            columns.append(y)
+    X = np.column_stack(columns)
+    scale = np.linalg.norm(X, axis=0)
+    best = (np.inf, np.zeros(X.shape[1]))
+    for threshold in np.geomspace(0.003, 1.0, 12) * np.linalg.norm(left):
+        fit = pysindy.STLSQ(threshold=threshold, alpha=1e-9).fit(X / scale, left[:, None])
+        found = np.ravel(fit.coef_)
+        rest = left - X / scale @ found
+        bic = len(left) * np.log(rest @ rest) + np.log(len(left)) * np.count_nonzero(found)
+        best = min(best, (bic, found), key=lambda pair: pair[0])
+    mine = np.abs(best[1][len(columns) - len(terms) :])
+    return (
+        str(terms[int(np.argmax(mine))].expression).replace("(t)", "") if mine.any() else "nothing"
+    )
+
+
+def searched(plant: Plant, seed: int) -> tuple[str, bool, bool, bool, float]:
+    """What is found in a plant without the term, whether that is right, and alike to what is right;
+    whether something is found in the whole one; seconds."""
+    trial, kinds = record_of(plant, seed), plant.library
+    begin = time.process_time()
+    found = fitted(plant, trial, whole=False).missing(plant.library)
+    seconds = time.process_time() - begin
+    best = found.tried[0] if found.found else None
+    alike = {best.name, *found.alike[best.name]} if best else set()
+    near = any(is_right(plant, row) for row in found.tried if row.step == 0 and row.name in alike)
+    if kinds is not None:
+        kinds = [kind for kind in kinds if isinstance(kind, str)]
+    false = bool(fitted(plant, trial, whole=True).missing(kinds).found)
+    words = f"{best.where} {best.term}" if best else "nothing"
+    return words, bool(best and is_right(plant, best)), near, false, seconds
+
+
 def main() -> None:
+    """Search all plants and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plants", nargs="+", choices=[p.name for p in PLANTS])
     parser.add_argument("--seeds", type=int, default=3)
     asked = parsed(parser)
     chosen = [p for p in PLANTS if not asked.plants or p.name in asked.plants]
-    lines, right, false, total = [], 0, 0, 0
+    lines, rows, counts = [], [], np.zeros(4, dtype=int)
+    seeds = 1 if asked.quick else asked.seeds
     for plant in chosen:
-        first, wrong, seconds, named = 0, 0, [], []
-        for seed in range(asked.seeds):
-            trial = record_of(plant, seed)
+        mine, theirs = [], []
+        for seed in range(seeds):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                begin = time.process_time()
-                try:
-                    found = fitted(plant, trial, whole=False).missing(plant.library)
-                    best = found.tried[0] if found.tried else None
-                    first += bool(found.found and is_right(plant, best))
-                    named += [f"{best.where} {best.term}" if best and found.found else "nothing"]
-                except Exception as error:  # noqa: BLE001
-                    named += [f"{type(error).__name__}: {error}"[:200]]
-                seconds.append(time.process_time() - begin)
-                try:
-                    kinds = plant.library and [x for x in plant.library if isinstance(x, str)]
-                    wrong += bool(fitted(plant, trial, whole=True).missing(kinds).found)
-                except Exception as error:  # noqa: BLE001
-                    named += [f"whole {type(error).__name__}: {error}"[:200]]
-        others = sorted({n for n in named})
-        print(
-            f"{plant.name}: first {first}/{asked.seeds}, false {wrong}/{asked.seeds}, {np.median(seconds):.2g} s; {others}",
-            flush=True,
-        )
-        right, false, total = right + first, false + wrong, total + asked.seeds
-        lines.append(
-            (
-                plant.name,
-                f"{first}/{asked.seeds}",
-                f"{wrong}/{asked.seeds}",
-                f"{np.median(seconds):.2g}",
-            )
-        )
-    print(right, false, total)
+                mine.append(searched(plant, seed))
+                theirs.append(sindy(plant, record_of(plant, seed)))
+        numbers = np.array([[right, near, false] for _, right, near, false, _ in mine]).sum(axis=0)
+        wanted = "tanh" if plant.term is sp.tanh else str(plant.term).replace("(t)", "")
+        hits = sum(term.startswith(wanted) for term in theirs)
+        counts += [*numbers, hits]
+        seconds = float(np.median([row[-1] for row in mine]))
+        shown = "-" if not any(theirs) else f"{hits}"
+        lines.append((plant.name, wanted, *map(str, numbers), shown, f"{seconds:.2g}"))
+        rows.append(dict(zip(HEAD, lines[-1], strict=True)))
+        print(*lines[-1], {row[0] for row in mine}, set(theirs), flush=True)
+    lines.append(("all", "", *map(str, counts), ""))
+    words = f"{seeds} records of each of {len(chosen)} plants."
+    leave(asked, "missing_terms", machine("pysindy"), [words, table(HEAD, lines)], rows)
 
 
 if __name__ == "__main__":
