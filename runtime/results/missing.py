@@ -1,4 +1,4 @@
-"""What a model lacks: unknown forces that a record wants, and the terms that explain them."""
+"""Terms that a model lacks, and the unknown forces that its record wants."""
 
 from __future__ import annotations
 
@@ -74,19 +74,21 @@ class Missing(Displayed):
 
     @property
     def alike(self) -> dict[str, list[str]]:
-        """Names of the terms that explain the record about as well as each that was found: log L
-        is less by 2 at most."""
-        best = {
-            row.name: row for row in self.tried if row.name in self.found and row.p <= self.level
-        }
+        """Names of terms that explain the record about as well as each that was found: log L is
+        less by 2 at most."""
+        best = {row.step: row for row in self.tried if self._is_found(row)}
         return {
-            name: [
+            one.name: [
                 row.name
                 for row in self.tried
-                if row.step == one.step and row.name != name and row.gain >= one.gain - _ALIKE
+                if row.step == step and row is not one and row.gain >= one.gain - _ALIKE
             ]
-            for name, one in best.items()
+            for step, one in best.items()
         }
+
+    def _is_found(self, row: Tried) -> bool:
+        """Whether a row is that with which the term was put in."""
+        return [row.name] == list(self.found[row.step : row.step + 1])
 
     def __repr__(self) -> str:
         return f"<missing terms of {self.model}: {listed(self.found) or 'none found'}>"
@@ -100,37 +102,26 @@ class Missing(Displayed):
         rows = [("step", "added to", "term", "coefficient", "log L", "p")]
         for row in self.tried:
             error = f"{row.coefficient:.4g} +- {row.standard_error:.2g}"
-            mark = " *" * (row.name in self.found and row.p <= self.level)
-            rows.append(
-                (
-                    str(row.step + 1),
-                    row.where,
-                    row.term,
-                    error,
-                    f"{row.gain:+.4g}",
-                    f"{row.p:.2g}{mark}",
-                )
-            )
-        lines = aligned(rows, (0, 1, 2)) if self.tried else []
+            p = f"{row.p:.2g}" + " *" * self._is_found(row)
+            rows.append((str(row.step + 1), row.where, row.term, error, f"{row.gain:+.4g}", p))
+        lines = aligned(rows, (0, 1, 2, 5)) if self.tried else []
         return "\n".join([head, *(f"  {line}" for line in lines), *self._words()])
 
     def _words(self) -> list[str]:
         """Sentences on the forces, and notes."""
         found = [
-            f"  {name} cannot be told from {listed(others)}, whose log L is less by {_ALIKE:g} at most"
+            f"  {name} cannot be told from {listed(others)}: log L is less by {_ALIKE:g} at most"
             for name, others in self.alike.items()
             if others
         ]
         for where in dict.fromkeys(force.where for force in self.forces):
-            rms = {
-                when: np.sqrt(
-                    np.mean([f.rms**2 for f in self.forces if (f.where, f.when) == (where, when)])
-                )
-                for when in ("before", "after")
-            }
-            after = f", {rms['after']:.3g} with these terms" if self.found else ""
-            found.append(f"  unknown force in {where}: rms {rms['before']:.3g}{after}")
+            after = f", {self._rms(where, 'after'):.3g} with these terms" if self.found else ""
+            found.append(f"  unknown force in {where}: rms {self._rms(where, 'before'):.3g}{after}")
         return [*found, *(f"  note: {note}" for note in self.notes)]
+
+    def _rms(self, where: str, when: str) -> float:
+        mine = [force.rms**2 for force in self.forces if (force.where, force.when) == (where, when)]
+        return float(np.sqrt(np.mean(mine)))
 
     def to_pandas(self) -> pd.DataFrame:
         """Table of what was tried."""

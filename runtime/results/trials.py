@@ -333,7 +333,8 @@ class Trials(ByName, Saved):
         return self._asked().log_density(self.estimated_std)
 
     def missing(self, library: Any = None, level: float = 0.05, most: int = 3) -> Missing:
-        """What the model lacks: terms of a library that explain the force that the record wants.
+        """Find terms that the model lacks: those of a library that explain the force which the
+        record wants.
 
         A force of white noise, whose intensity is estimated by the marginal likelihood, is added to
         each equation of rates (but kinematic ones, q' = v, and those of unknown inputs), so that

@@ -142,6 +142,10 @@ EXPECTED = {
         closely(said["found"].parameters["k"], 1000.0, 1.0),
         closely(said["fine"].duration, 2.0, 1e-5),
     ],
+    "how-to/missing": lambda said: [
+        said["found"].found == ["cubic_x_in_v"],
+        closely(said["found"].fit.parameters["cubic_x_in_v"], -1.5, 0.03),
+    ],
     "how-to/compare-models": lambda said: [
         said["models"].best == "with a square",
         closely(said["fit"].parameters["q"], 0.05, 0.01),

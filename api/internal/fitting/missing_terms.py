@@ -25,7 +25,6 @@ from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.missing import Force, Missing, Tried
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import evaluate
 from kinesym.symbolic.missing_terms import (
     KINDS,
