@@ -34,6 +34,13 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
+from kinesym.runtime.results.influence import (
+    InfluenceMeasures,
+    LeftOut,
+    influence,
+    left_out,
+)
+from kinesym.runtime.results.left_out import selected
 from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.plot import chosen, chosen_trial
@@ -352,6 +359,49 @@ class Trials(ByName, Saved):
         if self._lost:
             self._known_errors()
         return diagnostics(self.trials)
+
+    def influence(self) -> InfluenceMeasures:
+        """Influence of every sample, trial, channel and value of a label on the estimates: how far
+        each estimate moves if it is left out, its leverage, Cook's distance, and how well the
+        others predict it. Nothing is solved again.
+
+        To first order in what is left out, exact for linear models; standard deviations, priors
+        and the weights of a robust loss are taken as they are. Raises `ValueError` as `intervals`,
+        and with process noise or random effects.
+        """
+        about, of = self._known_errors(), self._asked()
+        words = (self.setting.get("subjects", ()), self.model)
+        return influence(of, about, dict(self.parameters), series_of(self.trials), *words)
+
+    def without(
+        self,
+        trials: Any = None,
+        channels: Any = None,
+        *,
+        subjects: Any = None,
+        window: tuple[float, float] | None = None,
+        samples: Any = None,
+        solve: bool = False,
+    ) -> LeftOut:
+        """Estimates, with standard errors, without some of the samples.
+
+        trials : numbers. channels : names. subjects : labels of trials. window : [s], begin and
+        end. samples : as `influence().most(10)` gives them. One or several of each; what is left
+        out is in all that are given. A trial of which nothing is left has no states either. solve :
+        solve again from there; else it is one Newton step, exact for linear models. Standard
+        deviations that were estimated stay, unless all samples share one; priors stay.
+
+        Raises `ValueError` for names that there are not, if nothing is left, if it does not
+        converge, and as `influence`.
+        """
+        about, series = self._known_errors(), series_of(self.trials)
+        named = self.setting.get("subjects", ())
+        given = (trials, channels, subjects, window, samples)
+        group = selected(series, named, len(self.trials), *given)
+        found = left_out(self._asked(), about, dict(self.parameters), series, group, solve)
+        if found.note:
+            raise ValueError(f"without {group.what}: {found.note}")
+        return found
 
     def report(
         self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()
