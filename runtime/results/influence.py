@@ -12,15 +12,24 @@ from numpy.typing import NDArray
 from kinesym.base.checks import count
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
-from kinesym.runtime.results.inference import Inference, Left, Pulls
-from kinesym.runtime.results.left_out import Group, groups_of, record_without
+from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.inference import Inference, Pulls
+from kinesym.runtime.results.left_out import (
+    LeftOut,
+    counted,
+    groups_of,
+    largest,
+    left_out,
+    most_changed,
+    named,
+    over_errors,
+)
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.series import Series
 from kinesym.runtime.results.trajectory import Values
 from kinesym.runtime.statistics.deletion import Rows, cook_distances, deleted, log_densities
-from kinesym.runtime.summary import aligned, in_errors, listed
+from kinesym.runtime.summary import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,99 +69,15 @@ class InfluentialSample(Displayed):
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: {_most(self.in_errors)}; residual {self.residual:.3g}, leverage "
+            f"{self.name}: {most_changed(self.in_errors)}; residual {self.residual:.3g}, leverage "
             f"{self.leverage:.2g}, Cook's distance {self.cook:.2g}"
         )
 
     @property
     def name(self) -> str:
-        """Its channel, trial and time."""
+        """Name: channel, trial and time."""
         of = f" of trial {self.trial}" * bool(self.trial)
         return f"{self.channel}{of} at {self.time:.6g} s"
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LeftOut(Saved):
-    """Estimates of a fit without some of its samples.
-
-    what : is left out; kind : "trial", "channel", a label, or "samples". samples : how many. names
-    : of the parameters (r,). values, errors : (r,), NaN for what is not determined then. before,
-    errors_before : of all samples. cook : Cook's distance. solved : whether it was solved again,
-    else it is one Newton step from the fit of all samples, exact for linear models. note : why
-    there are none.
-    """
-
-    kind: str
-    what: str
-    samples: int
-    names: Sequence[str]
-    values: Annotated[Array, "parameter"]
-    errors: Annotated[Array, "parameter"]
-    before: Annotated[Array, "parameter"]
-    errors_before: Annotated[Array, "parameter"]
-    covariance: Annotated[Array, "parameter", "other"]
-    cook: float
-    freedom: float = np.inf
-    solved: bool = False
-    note: str = ""
-
-    @property
-    def parameters(self) -> Estimates:
-        """Estimates without these samples, with standard errors and intervals."""
-        about = Uncertainty(names=self.names, covariance=self.covariance, freedom=self.freedom)
-        return estimates_of(_named(self.names, self.values), about)
-
-    @property
-    def change(self) -> Mapping[str, float]:
-        """Change of each estimate, in its unit."""
-        return Values(_named(self.names, self.values - self.before))
-
-    @property
-    def in_errors(self) -> Mapping[str, float]:
-        """Change of each estimate, in standard errors of the fit of all samples."""
-        return Values(_named(self.names, _over(self.values - self.before, self.errors_before)))
-
-    @property
-    def lost(self) -> list[str]:
-        """Names of parameters that are not determined without these samples."""
-        was = np.isfinite(self.errors_before) & (self.errors_before > 0.0)
-        return [
-            n
-            for n, v, told in zip(self.names, self.values, was, strict=True)
-            if told and np.isnan(v)
-        ]
-
-    @property
-    def lost_of_others(self) -> list[str]:
-        """Those of `lost` that are not of an owner of its own, as `c[s01]`."""
-        whole = self.kind in ("trial", "subject")
-        return [name for name in self.lost if not (whole and name.endswith("]"))]
-
-    @property
-    def _heading(self) -> str:
-        how = "solved again" if self.solved else "to first order"
-        words = f"without {self.what} ({self.samples} samples), {how}"
-        if self.note:
-            return f"{words}: {self.note}"
-        return f"{words}: {self.verdict}"
-
-    @property
-    def verdict(self) -> str:
-        """What is different, in words."""
-        if self.note:
-            return self.note
-        lost = [f"{listed(self.lost_of_others)} not determined"] if self.lost_of_others else []
-        return "; ".join([*lost, _most(self.in_errors)])
-
-    def __str__(self) -> str:
-        rows = [("", "estimate", "std. error", "of all", "std. error", "change [std. errors]")]
-        pairs = zip(self.values, self.errors, self.before, self.errors_before, strict=True)
-        for (name, off), (v, e, b, s) in zip(self.in_errors.items(), pairs, strict=True):
-            rows.append((name, f"{v:.6g}", f"{e:.2g}", f"{b:.6g}", f"{s:.2g}", f"{off:+.2g}"))
-        return "\n".join([self._heading, *(f"  {line}" for line in aligned(rows, [0]))])
-
-    def __repr__(self) -> str:
-        return f"<{self._heading}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -186,7 +111,7 @@ class InfluenceMeasures(Saved):
     @property
     def in_errors(self) -> Array:
         """Changes (n, r) in standard errors; zero for what is at a bound."""
-        return _over(self.change, self.errors)
+        return over_errors(self.change, self.errors)
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -208,8 +133,8 @@ class InfluenceMeasures(Saved):
             float(self.residual[k]),
             float(self.leverage[k]),
             float(self.cook[k]),
-            Values(_named(self.names, self.change[k])),
-            Values(_named(self.names, self.in_errors[k])),
+            Values(named(self.names, self.change[k])),
+            Values(named(self.names, self.in_errors[k])),
         )
 
     @property
@@ -252,19 +177,21 @@ class InfluenceMeasures(Saved):
 
     @property
     def sentences(self) -> list[str]:
-        """What decides, in sentences: the most influential sample, and group of each kind."""
+        """Sentences on what decides: the most influential sample, and group of each kind."""
         first = self.most(1)
         if not first:
             return ["no sample tells the estimates"]
-        off = _largest(first[0].in_errors)
+        off = largest(first[0].in_errors)
         if np.isnan(first[0].cook):
             said = f"{first[0].name} alone decides a parameter: nothing else tells it"
         elif off >= _DECIDES:
-            said = f"one sample decides: without {first[0].name}, {_most(first[0].in_errors)}"
+            said = (
+                f"one sample decides: without {first[0].name}, {most_changed(first[0].in_errors)}"
+            )
         else:
             said = (
                 f"no single one of {len(self.cook)} samples decides: the most influential is "
-                f"{first[0].name}, without which {_most(first[0].in_errors)}"
+                f"{first[0].name}, without which {most_changed(first[0].in_errors)}"
             )
         return [said, *(s for kind in self._kinds for s in [self._strongest(kind)] if s)]
 
@@ -284,7 +211,7 @@ class InfluenceMeasures(Saved):
         known = [g for g in told if np.isfinite(g.cook)]
         if not known:
             return ""
-        most = max(known, key=lambda g: _largest(g.in_errors))
+        most = max(known, key=lambda g: largest(g.in_errors))
         return f"of the {len(known)} {kind}s, {most.what} decides most: without it, {most.verdict}"
 
     def __str__(self) -> str:
@@ -384,7 +311,8 @@ def influence(
     errors = about.deviations()[:r]
     rows = _rows(pulls, series)
     root = np.sqrt(pulls.samples.share)
-    found = deleted(rows, *pulls[1:5], root, pulls.hat)
+    about_rows = (pulls.residual, pulls.slope, pulls.bend, pulls.pull)
+    found = deleted(rows, *about_rows, root, pulls.hat)
     there = np.isfinite(found.leverage)
     change = np.where(np.isnan(errors), np.nan, np.where(errors == 0.0, 0.0, found.change))
     std = np.concatenate([s.std for s in series])
@@ -393,7 +321,7 @@ def influence(
     each = [np.full(len(s.time), channels.index(s.channel)) for s in series]
     groups, notes = groups_of(series, labels)
     if (~there).any():
-        notes.append(f"{int((~there).sum())} samples have no weight in this scheme")
+        notes.append(f"no weight in this scheme: {counted(int((~there).sum()), 'sample')}")
     columns = {
         "channel": np.concatenate(each),
         "trial": np.concatenate([np.full(len(s.time), s.trial) for s in series]),
@@ -416,43 +344,6 @@ def influence(
     )
 
 
-def left_out(
-    of: Inference,
-    about: Uncertainty,
-    values: Mapping[str, float],
-    series: Sequence[Series],
-    group: Group,
-    solve: bool = False,
-) -> LeftOut:
-    """Estimates without a group of samples; a note where there are none."""
-    names, r, note = list(values), len(values), ""
-    before, errors = np.array([*values.values()]), about.deviations()[:r]
-    try:
-        found = of.without(record_without(series, group.out), solve)
-    except ValueError as error:
-        nothing = np.full((r, r), np.nan)
-        found, note = Left(nothing[0], nothing), str(error)
-    new = np.where(np.isnan(errors), np.nan, np.where(errors == 0.0, before, found.values))
-    with np.errstate(invalid="ignore"):
-        width = np.sqrt(np.diag(found.covariance))
-    cook = cook_distances((new - before)[None], about.covariance[:r, :r])[0]
-    return LeftOut(
-        kind=group.kind,
-        what=group.what,
-        samples=group.samples,
-        names=names,
-        values=new,
-        errors=width,
-        before=before,
-        errors_before=errors,
-        covariance=found.covariance,
-        cook=float(cook),
-        freedom=about.freedom - group.samples if np.isfinite(about.freedom) else np.inf,
-        solved=solve,
-        note=note,
-    )
-
-
 def _rows(pulls: Pulls, series: Sequence[Series]) -> Rows:
     """The residuals of each sample; means of neighbours are residuals of both."""
     samples, found, begin = pulls.samples, [], 0
@@ -463,7 +354,7 @@ def _rows(pulls: Pulls, series: Sequence[Series]) -> Rows:
         times, n = samples.time[here], len(s.time)
         if not s.at_nodes and len(here) == n:
             order = np.argsort(times, kind="stable")
-            found.append((begin + np.arange(n), here[order], np.ones(n)))
+            found.append((begin + np.arange(n), here[order], np.ones(n), np.zeros(n)))
         elif len(here):
             after = np.clip(np.searchsorted(s.time, times), 0, n - 1)
             before = np.clip(after - 1, 0, n - 1)
@@ -474,37 +365,23 @@ def _rows(pulls: Pulls, series: Sequence[Series]) -> Rows:
             near = _SAME * max(float(np.ptp(s.time)), np.abs(s.time).max())
             share[np.abs(times - s.time[after]) <= near] = 1.0
             share[np.abs(times - s.time[before]) <= near] = 0.0
+            off = _interpolated(s) - s.measured
             for place, part in ((before, 1.0 - share), (after, share)):
                 used = part > 0.0
-                found.append((begin + place[used], here[used], part[used]))
+                moved = -part * off[place] * np.sqrt(samples.weight[here])
+                found.append((begin + place[used], here[used], part[used], moved[used]))
         begin += n
     columns = [np.concatenate(column) for column in zip(*found, strict=True)]
-    return Rows(columns[0].astype(np.intp), columns[1].astype(np.intp), columns[2], begin)
+    sample, row = (column.astype(np.intp) for column in columns[:2])
+    return Rows(sample, row, columns[2], columns[3], begin)
 
 
-def _named(names: Sequence[str], values: Array) -> dict[str, float]:
-    return dict(zip(names, map(float, values), strict=True))
-
-
-def _over(change: Array, errors: Array) -> Array:
-    """Changes in standard errors; zero where there is none to change."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(errors > 0.0, change / errors, np.where(errors == 0.0, 0.0, np.nan))
-
-
-def _largest(in_errors: Mapping[str, float]) -> float:
-    return max((abs(v) for v in in_errors.values() if np.isfinite(v)), default=0.0)
-
-
-def _most(in_errors: Mapping[str, float]) -> str:
-    """The estimate that changes most, in words."""
-    known = {name: v for name, v in in_errors.items() if np.isfinite(v)}
-    if not known:
-        return "nothing is known of the changes"
-    name = max(known, key=lambda n: abs(known[n]))
-    return f"{name} changes by {in_errors_of(known[name])}"
-
-
-def in_errors_of(off: float) -> str:
-    """A change in words."""
-    return in_errors(f"{off:+.2g}")
+def _interpolated(s: Series) -> Array:
+    """Samples (K,) from lines between their neighbours, as if each was missing; at the ends that of
+    the neighbour."""
+    t, y = s.time, s.measured
+    if len(t) < 2:
+        return y
+    width = t[2:] - t[:-2]
+    after = np.divide(t[1:-1] - t[:-2], width, out=np.ones(len(width)), where=width > 0.0)
+    return np.concatenate([y[1:2], (1.0 - after) * y[:-2] + after * y[2:], y[-2:-1]])

@@ -1,21 +1,28 @@
-"""What is left out of a fit: trials, channels, labels, windows of time and single samples, as masks
-of its samples."""
+"""Samples that are left out of a fit, as trials, channels, windows of time and single ones, and
+estimates without them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.base.checks import listed as all_of
 from kinesym.base.checks import shown, suggest
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bootstrap import Record
+from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
+from kinesym.runtime.results.inference import Inference, Left
 from kinesym.runtime.results.plot import chosen_trial
+from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.series import Series
+from kinesym.runtime.results.trajectory import Values
 from kinesym.runtime.signals.experiment import key_name
-from kinesym.runtime.summary import listed
+from kinesym.runtime.statistics.deletion import cook_distances
+from kinesym.runtime.summary import aligned, in_errors, listed
 
 #: Masks of samples that are left out, by trial and channel.
 Out: TypeAlias = Mapping[tuple[int, str], NDArray[np.bool_]]
@@ -31,6 +38,90 @@ class Group(NamedTuple):
     what: str
     samples: int
     out: Out
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LeftOut(Saved):
+    """Estimates of a fit without some of its samples.
+
+    what : is left out; kind : "trial", "channel", a label, or "samples". samples : how many. names
+    : of the parameters (r,). values, errors : (r,), NaN for what is not determined then. before,
+    errors_before : of all samples. cook : Cook's distance. solved : whether it was solved again,
+    else it is one Newton step from the fit of all samples, exact for linear models. note : why
+    there are none.
+    """
+
+    kind: str
+    what: str
+    samples: int
+    names: Sequence[str]
+    values: Annotated[Array, "parameter"]
+    errors: Annotated[Array, "parameter"]
+    before: Annotated[Array, "parameter"]
+    errors_before: Annotated[Array, "parameter"]
+    covariance: Annotated[Array, "parameter", "other"]
+    cook: float
+    freedom: float = np.inf
+    solved: bool = False
+    note: str = ""
+
+    @property
+    def parameters(self) -> Estimates:
+        """Estimates without these samples, with standard errors and intervals."""
+        about = Uncertainty(names=self.names, covariance=self.covariance, freedom=self.freedom)
+        return estimates_of(named(self.names, self.values), about)
+
+    @property
+    def change(self) -> Mapping[str, float]:
+        """Change of each estimate, in its unit."""
+        return Values(named(self.names, self.values - self.before))
+
+    @property
+    def in_errors(self) -> Mapping[str, float]:
+        """Change of each estimate, in standard errors of the fit of all samples."""
+        return Values(named(self.names, over_errors(self.values - self.before, self.errors_before)))
+
+    @property
+    def lost(self) -> list[str]:
+        """Names of parameters that are not determined without these samples."""
+        was = np.isfinite(self.errors_before) & (self.errors_before > 0.0)
+        return [
+            n
+            for n, v, told in zip(self.names, self.values, was, strict=True)
+            if told and np.isnan(v)
+        ]
+
+    @property
+    def lost_of_others(self) -> list[str]:
+        """Names of `lost` parameters but for those of an owner of its own, as `c[s01]`."""
+        whole = self.kind in ("trial", "subject")
+        return [name for name in self.lost if not (whole and name.endswith("]"))]
+
+    @property
+    def _heading(self) -> str:
+        how = "solved again" if self.solved else "to first order"
+        words = f"without {self.what} ({counted(self.samples, 'sample')}), {how}"
+        if self.note:
+            return f"{words}: {self.note}"
+        return f"{words}: {self.verdict}"
+
+    @property
+    def verdict(self) -> str:
+        """Verdict on what is different, in words."""
+        if self.note:
+            return self.note
+        lost = [f"{listed(self.lost_of_others)} not determined"] if self.lost_of_others else []
+        return "; ".join([*lost, most_changed(self.in_errors)])
+
+    def __str__(self) -> str:
+        rows = [("", "estimate", "std. error", "of all", "std. error", "change [std. errors]")]
+        pairs = zip(self.values, self.errors, self.before, self.errors_before, strict=True)
+        for (name, off), (v, e, b, s) in zip(self.in_errors.items(), pairs, strict=True):
+            rows.append((name, f"{v:.6g}", f"{e:.2g}", f"{b:.6g}", f"{s:.2g}", f"{off:+.2g}"))
+        return "\n".join([self._heading, *(f"  {line}" for line in aligned(rows, [0]))])
+
+    def __repr__(self) -> str:
+        return f"<{self._heading}>"
 
 
 def record_without(series: Sequence[Series], out: Out) -> Record:
@@ -129,7 +220,7 @@ def selected(
 def _several(given: Any) -> list[Any]:
     """One or several of something."""
     alone = isinstance(given, str) or not np.iterable(given)
-    return [given] if alone else all_of(given, "what is left out")
+    return [given] if alone else list(all_of(given, "what is left out"))
 
 
 def _known(given: Any, known: Collection[str], what: str) -> str:
@@ -157,3 +248,70 @@ def _single(samples: Any) -> list[tuple[int, str, int]]:
             "samples must be such as fit.influence().most(10) gives (with trial, channel and "
             f"index), got {shown(samples)}"
         ) from None
+
+
+def left_out(
+    of: Inference,
+    about: Uncertainty,
+    values: Mapping[str, float],
+    series: Sequence[Series],
+    group: Group,
+    solve: bool = False,
+) -> LeftOut:
+    """Estimates without a group of samples; a note where there are none."""
+    names, r, note = list(values), len(values), ""
+    before, errors = np.array([*values.values()]), about.deviations()[:r]
+    try:
+        found = of.without(record_without(series, group.out), solve)
+    except ValueError as error:
+        nothing = np.full((r, r), np.nan)
+        found, note = Left(nothing[0], nothing), str(error)
+    new = np.where(np.isnan(errors), np.nan, np.where(errors == 0.0, before, found.values))
+    with np.errstate(invalid="ignore"):
+        width = np.sqrt(np.diag(found.covariance))
+    cook = cook_distances((new - before)[None], about.covariance[:r, :r])[0]
+    return LeftOut(
+        kind=group.kind,
+        what=group.what,
+        samples=group.samples,
+        names=names,
+        values=new,
+        errors=width,
+        before=before,
+        errors_before=errors,
+        covariance=found.covariance,
+        cook=float(cook),
+        freedom=about.freedom - group.samples if np.isfinite(about.freedom) else np.inf,
+        solved=solve,
+        note=note,
+    )
+
+
+def counted(number: int, what: str) -> str:
+    """Number of things, in words."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def named(names: Sequence[str], values: Array) -> dict[str, float]:
+    """Numbers by name."""
+    return dict(zip(names, map(float, values), strict=True))
+
+
+def over_errors(change: Array, errors: Array) -> Array:
+    """Changes in standard errors; zero where there is none to change."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(errors > 0.0, change / errors, np.where(errors == 0.0, 0.0, np.nan))
+
+
+def largest(changes: Mapping[str, float]) -> float:
+    """Largest size of changes in standard errors, 0 if none is known."""
+    return max((abs(v) for v in changes.values() if np.isfinite(v)), default=0.0)
+
+
+def most_changed(changes: Mapping[str, float]) -> str:
+    """Estimate that changes most, in words."""
+    known = {name: v for name, v in changes.items() if np.isfinite(v)}
+    if not known:
+        return "nothing is known of the changes"
+    name = max(known, key=lambda n: abs(known[n]))
+    return f"{name} changes by {in_errors(f'{known[name]:+.2g}')}"

@@ -34,13 +34,8 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
-from kinesym.runtime.results.influence import (
-    InfluenceMeasures,
-    LeftOut,
-    influence,
-    left_out,
-)
-from kinesym.runtime.results.left_out import selected
+from kinesym.runtime.results.influence import InfluenceMeasures, influence
+from kinesym.runtime.results.left_out import LeftOut, left_out, selected
 from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.plot import chosen, chosen_trial
@@ -430,6 +425,7 @@ class Trials(ByName, Saved):
             plot=self.plot,
             bands=self._bands_of(measured) if self.success else "",
             profiles=drawn,
+            influence=self._influence_or_none() if self.success else None,
             setting=self.setting,
             known=[(with_unit(name, self._units), f"{v:.6g}") for name, v in self.known.items()],
             units=self._units,
@@ -456,6 +452,13 @@ class Trials(ByName, Saved):
             return self.bands(list(dict.fromkeys(name for mine in names for name in mine)))
         except ValueError as error:
             return str(error)
+
+    def _influence_or_none(self) -> InfluenceMeasures | None:
+        """Influence of the samples, None where nothing can be said of it."""
+        try:
+            return self.influence()
+        except ValueError:
+            return None
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""

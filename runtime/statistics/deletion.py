@@ -26,13 +26,15 @@ _NODES = 40
 
 
 class Rows(NamedTuple):
-    """Residuals that leave with each sample: number of the sample, of the residual, and the share
-    of the sample in that; (m,) each, for `count` samples."""
+    """Residuals that leave with each sample, or lose weight: number of the sample, of the residual,
+    the share of its weight that the sample has, and by how much the residual moves as the sample is
+    interpolated instead; (m,) each, for n `samples`."""
 
     sample: NDArray[np.intp]
     row: NDArray[np.intp]
     share: Array
-    count: int
+    moved: Array
+    samples: int
 
 
 class Deleted(NamedTuple):
@@ -55,25 +57,27 @@ def deleted(
     root: Array,
     hat: Callable[[NDArray[np.intp], NDArray[np.intp]], Array],
 ) -> Deleted:
-    """What follows without each of the samples. residual, slope, bend, pull, hat : see `Pulls`.
+    """Deletion of each of the samples, one by one. residual, slope, bend, pull, hat : see `Pulls`.
     root : of the share that residuals have in the weight of a sample, (k,)."""
     order = np.argsort(rows.sample, kind="stable")
-    counts = np.bincount(rows.sample, minlength=rows.count)
+    counts = np.bincount(rows.sample, minlength=rows.samples)
     begins = np.cumsum(counts) - counts
-    change = np.full((rows.count, pull.shape[1]), np.nan)
-    leverage, left, spread = np.full((3, rows.count), np.nan)
+    change = np.full((rows.samples, pull.shape[1]), np.nan)
+    leverage, left, spread = np.full((3, rows.samples), np.nan)
     for size in np.unique(counts[counts > 0]):
         mine = np.flatnonzero(counts == size)
         places = order[begins[mine][:, None] + np.arange(size)]
-        b, share = rows.row[places], rows.share[places]
+        b, share, moved = rows.row[places], rows.share[places], rows.moved[places]
         pairs = np.broadcast_to(b[:, :, None], (len(mine), size, size))
         H = hat(pairs.ravel(), pairs.transpose(0, 2, 1).ravel()).reshape(pairs.shape)
-        without = np.eye(size) - bend[b][:, :, None] * H
+        weight = bend[b] * share
+        without = np.eye(size) - weight[:, :, None] * H
         alone = ~(np.abs(np.linalg.det(without)) > _ALONE)
         without[alone] = np.eye(size)
-        forces = np.linalg.solve(without, slope[b][:, :, None])
+        pushes = share * slope[b] - (1.0 - share) * bend[b] * moved
+        forces = np.linalg.solve(without, pushes[:, :, None])
         found = np.einsum("gsr,gs->gr", pull[b], forces[:, :, 0])
-        leverage[mine] = (share * bend[b] * np.einsum("gss->gs", H)).sum(axis=1)
+        leverage[mine] = (weight * np.einsum("gss->gs", H)).sum(axis=1)
         r = root[b]
         total = (r**2).sum(axis=1)
         off = residual[b] + (H @ forces)[:, :, 0]

@@ -74,8 +74,8 @@ def lacking(whole: Curvature, record: Record) -> Lacking:
     no sample is left, or no trial of linked ones."""
     problem, z = whole.problem, whole.z
     trials = remeasured(problem.trials, record)
-    rows = (t.measured.values() for t in trials)
-    kept = [k for k, own in enumerate(rows) if any(np.isfinite(y).any() for y in own)]
+    measured = (t.measured.values() for t in trials)
+    kept = [k for k, own in enumerate(measured) if any(np.isfinite(y).any() for y in own)]
     if not kept:
         raise ValueError("nothing that is measured is left")
     left = problem.on(trials)
