@@ -346,7 +346,7 @@ class Findings:
         if len(names) > 1 and (self.about.deviations() > 0.0).any():
             yield Picture("Correlations", plot_correlations(names, self.about.covariance))
         if self.influence and len(self.influence.cook):
-            words = "Circles: the ten samples without which the estimates change most, together."
+            words = "Circles: the ten most influential samples."
             yield Picture("What decides", self.influence.plot(), words)
         for profile in self.profiles:
             words = f"{100.0 * profile.level:g} % interval {profile.low:.6g} ... {profile.high:.6g}"
