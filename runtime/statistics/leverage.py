@@ -77,7 +77,7 @@ class Hat:
         """Entries (n,) of H."""
         if self.basis is not None:
             vectors, values = self.basis
-            return np.asarray(((vectors * values)[rows] * vectors[columns]).sum(axis=1))
+            return np.einsum("ij,j,ij->i", vectors[rows], values, vectors[columns])
         x, off = self.slopes, rows != columns
         every, place = np.unique(np.concatenate([rows, columns]), return_inverse=True)
         own = _forms(self.kkt, x[every])[place]

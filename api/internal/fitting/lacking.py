@@ -99,7 +99,8 @@ def lacking(whole: Curvature, record: Record) -> Lacking:
     begin, end = left.layout.parameter_offset, left.layout.duration_offset
     parameters = variables[begin:end] - problem.layout.parameter_offset
     count = len(problem.layout.parameters)
-    return Lacking(Curvature.at(left, there), pull, parameters, count)
+    here = Curvature.at(left, there, whole.kkt.workspace)  # whose analysis serves if it fits
+    return Lacking(here, pull, parameters, count)
 
 
 def _slope(problem: Discretisation, z: Array, multipliers: Array) -> Array:
