@@ -34,6 +34,8 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
+from kinesym.runtime.results.influence import InfluenceMeasures, influence
+from kinesym.runtime.results.left_out import LeftOut, left_out, selected
 from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.missing import Missing
@@ -386,6 +388,49 @@ class Trials(ByName, Saved):
             self._known_errors()
         return diagnostics(self.trials)
 
+    def influence(self) -> InfluenceMeasures:
+        """Influence of every sample, trial, channel and value of a label on the estimates: how far
+        each estimate moves if it is left out, its leverage, Cook's distance, and how well the
+        others predict it. Nothing is solved again.
+
+        To first order in what is left out, exact for linear models; standard deviations, priors
+        and the weights of a robust loss are taken as they are. Raises `ValueError` as `intervals`,
+        and with process noise or random effects.
+        """
+        about, of = self._known_errors(), self._asked()
+        words = (self.setting.get("subjects", ()), self.model)
+        return influence(of, about, dict(self.parameters), series_of(self.trials), *words)
+
+    def without(
+        self,
+        trials: Any = None,
+        channels: Any = None,
+        *,
+        subjects: Any = None,
+        window: tuple[float, float] | None = None,
+        samples: Any = None,
+        solve: bool = False,
+    ) -> LeftOut:
+        """Estimates, with standard errors, without some of the samples.
+
+        trials : numbers. channels : names. subjects : labels of trials. window : [s], begin and
+        end. samples : as `influence().most(10)` gives them. One or several of each; what is left
+        out is in all that are given. A trial of which nothing is left has no states either. solve :
+        solve again from there; else it is one Newton step, exact for linear models. Standard
+        deviations that were estimated stay, unless all samples share one; priors stay.
+
+        Raises `ValueError` for names that there are not, if nothing is left, if it does not
+        converge, and as `influence`.
+        """
+        about, series = self._known_errors(), series_of(self.trials)
+        named = self.setting.get("subjects", ())
+        given = (trials, channels, subjects, window, samples)
+        group = selected(series, named, len(self.trials), *given)
+        found = left_out(self._asked(), about, dict(self.parameters), series, group, solve)
+        if found.note:
+            raise ValueError(f"without {group.what}: {found.note}")
+        return found
+
     def report(
         self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()
     ) -> Path:
@@ -413,6 +458,7 @@ class Trials(ByName, Saved):
             plot=self.plot,
             bands=self._bands_of(measured) if self.success else "",
             profiles=drawn,
+            influence=self._influence_or_none() if self.success else None,
             setting=self.setting,
             known=[(with_unit(name, self._units), f"{v:.6g}") for name, v in self.known.items()],
             units=self._units,
@@ -439,6 +485,13 @@ class Trials(ByName, Saved):
             return self.bands(list(dict.fromkeys(name for mine in names for name in mine)))
         except ValueError as error:
             return str(error)
+
+    def _influence_or_none(self) -> InfluenceMeasures | None:
+        """Influence of the samples, None where nothing can be said of it."""
+        try:
+            return self.influence()
+        except ValueError:
+            return None
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""

@@ -121,6 +121,12 @@ EXPECTED = {
         closely(said["hardy"].estimated_std["theta"], 0.05, 0.003),
         0.001 < said["standard_error"] < 0.002,
     ],
+    "how-to/which-samples-decide": lambda said: [
+        (said["first"].channel, said["first"].trial, said["first"].index) == ("theta", 1, 185),
+        said["first"].in_errors["p"] > 2.0,
+        abs(said["solved"].in_errors["p"] - said["left"].in_errors["p"]) < 0.02,
+        Path("decides.png").exists(),
+    ],
     "how-to/sampling": lambda said: [
         closely(said["density"].value(said["density"].best), said["value"], 1e-9),
         closely(np.log(said["samples"][:, 0].std() / said["fit"].standard_errors()["p"]), 0.0, 0.1)
