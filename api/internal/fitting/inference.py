@@ -86,6 +86,10 @@ class CollocationInference:
         return Influences.of(samples, slope, pulls, basis, taken, pulls[np.isnan(samples.time)])
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
+        """See `Inference`."""
+        return profiled(str(wanted), self.held(wanted, trial), self.about, level)
+
+    def held(self, wanted: Any, trial: int = 0) -> HeldQuantity:
         """See `Inference`. A spring holds it, so that library and analysis of the matrices serve
         all solves; the first guess of each follows from a column of the inverse of the KKT
         matrix."""
@@ -117,8 +121,7 @@ class CollocationInference:
             return (found.z, nlp.cost(found.z), found.multipliers) if good else None
 
         best = ProfilePoint(value, self.best.objective, 0.0, z, self.best.multipliers)
-        held = HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, solved, log)
-        return profiled(str(wanted), held, self.about, level)
+        return HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, solved, log)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
@@ -286,7 +289,7 @@ class MarginalInference:
             "likelihood"
         )
 
-    influences = profile = refit = _none
+    influences = profile = held = refit = _none
 
 
 def inference(problem: Discretisation, solution: Solution) -> Inference:
