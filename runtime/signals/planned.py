@@ -3,7 +3,7 @@ other noise, or fewer channels."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
@@ -18,20 +18,14 @@ _TOGETHER = 1e-6
 
 
 def assumed_noise(trial: Experiment, std: Mapping[str, float]) -> Experiment:
-    """Copy with these standard deviations of channels, in place of those that it has."""
+    """Copy with these standard deviations of channels, in place of those that it has; infinite for
+    a channel that tells nothing."""
     made, measured = copy(trial), trial.measured
     own = {n: np.full(len(measured[n]), float(s)) for n, s in std.items() if n in measured}
     unknown = {n: group for n, group in trial.unknown_std.items() if n not in own}
     object.__setattr__(made, "std", {n: r for n, r in {**trial.std, **own}.items() if n in measured})
     object.__setattr__(made, "unknown_std", unknown)
     return made
-
-
-def without_channels(trial: Experiment, names: Collection[str]) -> Experiment:
-    """Copy in which all samples of these channels are missing: they stay, so that a library of its
-    problem serves both."""
-    gone = {n: np.full(len(row), np.nan) for n, row in trial.measured.items() if n in names}
-    return trial.remeasured(gone)
 
 
 def replanned(

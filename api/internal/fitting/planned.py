@@ -72,14 +72,17 @@ class CollocationPlan:
         return self.problem.trials
 
     @property
-    def asked(self) -> Any:
-        """The trials as they were given."""
-        return self.problem.formulation.question.trials
+    def asked(self) -> Sequence[Experiment]:
+        """The trials as they were given; raises `ValueError` for phases of one motion."""
+        return _experiments(self.problem.formulation.question.trials)
 
     @property
-    def integrated(self) -> bool:
-        """Whether process noise or random effects are integrated out."""
-        return self.problem.estimation.integrated
+    def begun(self) -> dict[str, Any]:
+        """Parameters and starts by name."""
+        courses = [self.problem.courses(self.z, k) for k in range(len(self.trials))]
+        states = self.problem.model.state_names
+        starts = {x: [float(row[x][0]) for row in courses] for x in states if x in courses[0]}
+        return {**self.problem.parameters(self.z), **starts}
 
     @property
     def inputs(self) -> Sequence[str]:
@@ -134,12 +137,21 @@ class ShootingPlan:
         return self.problem.given.trials
 
     @property
-    def asked(self) -> Any:
+    def asked(self) -> Sequence[Experiment]:
         """The trials as they were given."""
-        return self.problem.question.trials
+        return _experiments(self.problem.question.trials)
 
-    integrated = False
-    inputs: Sequence[str] = ()
+    @property
+    def begun(self) -> dict[str, Any]:
+        """Parameters and starts by name."""
+        unknowns = self.problem.given.unknowns
+        found: dict[str, Any] = dict(zip(unknowns.parameters, self.q.tolist(), strict=False))
+        return found | dict(unknowns.initial_values(self.q))
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Names of unknown inputs: there are no errors with these."""
+        return ()
 
     def on(self, trials: Sequence[Experiment]) -> ShootingPlan:
         """The same motion, measured otherwise on the same grids."""
@@ -166,6 +178,15 @@ class ShootingPlan:
 
 
 Plan = CollocationPlan | ShootingPlan
+
+
+def _experiments(trials: Any) -> Sequence[Experiment]:
+    """Experiments of a question, one or several."""
+    if isinstance(trials, Experiment):
+        return [trials]
+    if not isinstance(trials, Sequence):
+        raise ValueError("seconds, rate and trials are of experiments, not of phases of one motion")
+    return trials
 
 
 def check_told(problem: ShootingProblem, guess: Any) -> None:
