@@ -50,12 +50,15 @@ class Varied:
     value: Any
 
     def __str__(self) -> str:
-        if self.by == "std" and isinstance(self.value, Mapping):
-            return f"std {listed(f'{name} {s:g}' for name, s in self.value.items())}"
-        value = f"{self.value:g}" if self.by == "std" else self.value
-        value = " and ".join(value) if self.by == "without" else value
+        value = self.value
+        if self.by == "std":
+            alike = len(set(value.values())) == 1 < len(value)
+            each = (f"{name} {s:g}" for name, s in value.items())
+            value = f"{next(iter(value.values())):g}" if alike else listed(each)
+        elif self.by == "without":
+            value = " and ".join(value)
         words = _WORDS[self.by].format(value)
-        return words[:-1] if (self.by, self.value) == ("trials", 1) else words
+        return words[:-1] if (self.by, value) == ("trials", 1) else words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,15 +149,16 @@ class Forecast(Displayed):
             bends = [quantity.bend(sign * _ENDS, about.variance) for sign in (-1.0, 1.0)]
             odd = [b for b in bends if b > 0.0 and not 1.0 / _STRAIGHT <= b <= _STRAIGHT]
             if odd:
-                ends = " and ".join(
-                    f"{end} by {b**2 * _ENDS**2:.2g}" if np.isfinite(b) else f"{end} beyond reach"
-                    for end, b in zip(("below", "above"), bends, strict=True)
-                    if b > 0.0
-                )
+                rises = [f"{(b * _ENDS) ** 2:.2g}" if np.isfinite(b) else "endlessly" for b in bends]
+                sides = [
+                    f"{rise} {side}"
+                    for rise, side, bend in zip(rises, ("below", "above"), bends, strict=True)
+                    if bend > 0.0
+                ]
                 found.append(
-                    f"+- {row.standard_error:.2g} of {name} is doubtful: two standard errors away "
-                    f"the misfit rises {ends}, not by {_ENDS**2:g}; fits of simulated records tell "
-                    "how estimates will scatter"
+                    f"+- {row.standard_error:.2g} of {name} is doubtful: {_ENDS:g} standard errors "
+                    f"away the misfit rises by {' and '.join(sides)} it, not by {_ENDS**2:g}; "
+                    "fits of simulated records tell how estimates will scatter"
                 )
         return found
 
@@ -192,7 +196,7 @@ class Forecast(Displayed):
                     words.append(f"{varied} {_listed(lost)} {_NEVER}")
                 elif worse:
                     now, was = each.table[worse], base.table[worse]
-                    words.append(f"{varied} {worse} {_error(now)} instead of {_error(was)}")
+                    words.append(f"{varied}: {worse} {_error(now)} instead of {_error(was)}")
             return words
         lost_somewhere = {name for each in found.values() for name in _unknown(each)}
         known = {
