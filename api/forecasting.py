@@ -21,7 +21,6 @@ from kinesym.runtime.signals.planned import assumed_noise, replanned
 from kinesym.runtime.summary import listed
 from kinesym.shooting import Shooting
 
-
 #: Rounding of times, as a share.
 _ROUNDING = 1e-9
 
@@ -117,7 +116,7 @@ def _again(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:
     told = guess if isinstance(guess, Mapping) else {}
     given = {key_name(key): value for key, value in told.items()}
     for name in plan.inputs:
-        if np.ndim(given.get(name, ())):
+        if np.ndim(given.get(name, 0.0)):
             raise ValueError(
                 f"the guess has unknown input {name} for the experiment as it is, and a longer one "
                 "needs it for longer: give a number or a ks.Signal"
@@ -200,7 +199,6 @@ def _by_channel(given: Any, what: str, trials: Sequence[Experiment]) -> dict[str
 
 def _check(problem: Collocation | Shooting, asked: _Case) -> None:
     """Raise `ValueError` for what has no forecast."""
-    collocation = isinstance(problem, Collocation)
     estimation = _estimation(problem)
     if not estimation.factor or not _channels(problem.trials):
         raise ValueError(
@@ -209,18 +207,18 @@ def _check(problem: Collocation | Shooting, asked: _Case) -> None:
         )
     if estimation.loss is not None:
         raise ValueError("a forecast is of least squares; leave loss out of the objective")
-    if estimation.integrated:
-        raise ValueError(
-            "a record without noise does not show the likelihood of process noise and random "
-            "effects: simulate records with it, and fit them"
-        )
-    if not collocation and problem.arguments.unknowns.inputs:
+    if isinstance(problem, Shooting) and problem.arguments.unknowns.inputs:
         raise ValueError(
             "shooting has no standard errors with samples of unknown inputs; use ks.Collocation"
         )
-    if collocation and asked.trials is not None:
-        symbolic = problem.symbolic
-        if symbolic.links or symbolic.cycle:
+    if isinstance(problem, Collocation):
+        if problem.problem.population:
+            raise ValueError(
+                "a forecast takes distributions as known: give mean and spread of random effects, "
+                "or leave their distribution out"
+            )
+        linked = problem.symbolic.links or problem.symbolic.cycle
+        if linked and asked.trials is not None:
             raise ValueError("trials that are linked are one experiment; trials= cannot repeat it")
     asks = [own for own in asked.std if own] if isinstance(asked.std, list) else [asked.std or {}]
     if isinstance(asked.std, list):

@@ -1,11 +1,8 @@
 """Do the standard errors of a forecast come true?
 
-Six experiments are forecast from records of zeros, and so many noisy records of each, simulated
+Seven experiments are forecast from records of zeros, and many noisy records of each, simulated
 apart, are fitted: the scatter of the estimates over the forecast standard error is 1 where it came
-true. An unstable plant (upright), an unknown input that is measured with noise (pushed), two
-subjects with unknown starts (subjects), an unknown delay (late), a ball that bounces (ball), and
-noise that is correlated in time (correlated). And the time of a forecast of standing with 6,000
-nodes.
+true. And the time of a forecast of standing with 6,000 nodes.
 
     python benchmarks/forecast.py [--fits N] [--write]
 """
@@ -36,8 +33,9 @@ RUNS = 5
 @dataclass(frozen=True, eq=False)
 class Case:
     """An experiment: posed : makes its problem of rows of measurements, one per trial. guess :
-    what is assumed. rows : true measurements, one mapping per trial. std : of their noise.
-    options : of the forecast; of the solve."""
+    what is assumed. rows : true measurements, one mapping per trial; drawn : those of each record,
+    where it has process noise. std : of the noise of samples. options : of the forecast. solve : of
+    the fits."""
 
     posed: Callable[[Sequence[Mapping[str, np.ndarray]]], Any]
     guess: Mapping[Any, Any]
@@ -45,6 +43,7 @@ class Case:
     std: Mapping[str, float]
     options: Mapping[str, Any] = field(default_factory=dict)
     solve: Mapping[str, Any] = field(default_factory=dict)
+    drawn: Callable[[np.random.Generator], Sequence[Mapping[str, np.ndarray]]] | None = None
 
 
 def sines(time: np.ndarray, *terms: tuple[float, float]) -> np.ndarray:
@@ -77,9 +76,7 @@ def pushed() -> Case:
     """A mass on a spring, pushed by a force that is an unknown, and measured with noise as the
     position is."""
     k, c = sp.symbols("k c")
-    model = ks.Model(
-        "pushed", [x, v], [u], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v - u]
-    )
+    model = ks.Model("pushed", [x, v], [u], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v - u])
     grid = np.linspace(0.0, 10.0, 401)
     force = sines(grid, (2.0, 2.0), (2.0, 5.0), (2.0, 9.0))
     truth, start = {k: 40.0, c: 0.5}, {x: 0.3, v: 0.0}
@@ -175,6 +172,27 @@ def correlated() -> Case:
     return Case(posed, guess, [{"x": case.rows[0]["x"]}], {"x": 0.02}, {"correlation": 0.1})
 
 
+def swaying() -> Case:
+    """A mass on a spring that white noise alone drives, of unknown intensity: process noise."""
+    k, c = sp.symbols("k c")
+    model = ks.Model("swaying", [x, v], [u], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v - u])
+    grid = np.linspace(0.0, 30.0, 301)
+    truth, start = {k: 9.0, c: 1.0}, {x: 0.0, v: 0.0}
+
+    def posed(rows: Any) -> Any:
+        trial = ks.Experiment(grid, measurements=rows[0], std={x: 0.05})
+        unknown, noise = {k: (1.0, 40.0), c: (0.05, 10.0)}, {u: (0.05, 20.0)}
+        return ks.Collocation(model, trial, unknown=unknown, noise=noise, scheme="radau-3")
+
+    def drawn(rng: np.random.Generator) -> Any:
+        white = rng.standard_normal(len(grid)) / np.sqrt(grid[1])
+        run = ks.simulate(model, grid, start, truth, {u: ks.Signal(grid, white, "held")})
+        return [{"x": run["x"]}]
+
+    rows = [{"x": np.zeros(len(grid))}]
+    return Case(posed, {**truth, "sigma_u": 1.0, **start}, rows, {"x": 0.05}, drawn=drawn)
+
+
 CASES = {
     "upright": upright,
     "pushed": pushed,
@@ -182,6 +200,7 @@ CASES = {
     "late": delayed,
     "ball": ball,
     "correlated": correlated,
+    "swaying": swaying,
 }
 
 
@@ -203,7 +222,7 @@ def scattered(case: Case, fits: int, seed: int = 0) -> np.ndarray:
     for _ in range(fits):
         rows = [
             {n: y + case.std[n] * noise(rng, len(y), 0.025, lasting) for n, y in row.items()}
-            for row in case.rows
+            for row in (case.drawn(rng) if case.drawn else case.rows)
         ]
         fit = case.posed(rows).solve(case.guess, progress=False, **case.solve)
         values = np.array(list(fit.parameters.values()))
@@ -257,7 +276,9 @@ def seconds(nodes: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--fits", type=int, default=500, help="of each experiment")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     given = parsed(parser)

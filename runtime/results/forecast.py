@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -149,7 +149,9 @@ class Forecast(Displayed):
             bends = [quantity.bend(sign * _ENDS, about.variance) for sign in (-1.0, 1.0)]
             odd = [b for b in bends if b > 0.0 and not 1.0 / _STRAIGHT <= b <= _STRAIGHT]
             if odd:
-                rises = [f"{(b * _ENDS) ** 2:.2g}" if np.isfinite(b) else "endlessly" for b in bends]
+                rises = [
+                    f"{(b * _ENDS) ** 2:.2g}" if np.isfinite(b) else "endlessly" for b in bends
+                ]
                 sides = [
                     f"{rise} {side}"
                     for rise, side, bend in zip(rises, ("below", "above"), bends, strict=True)
@@ -179,7 +181,7 @@ class Forecast(Displayed):
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="experiment")
 
     def sentences(self) -> list[str]:
-        """What the variations tell, in sentences: of the parameter that is known least."""
+        """Sentences on the variations: what they tell of the parameter that is known least."""
         return [
             words
             for by in dict.fromkeys(varied.by for varied in self.variants)

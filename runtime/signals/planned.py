@@ -23,7 +23,9 @@ def assumed_noise(trial: Experiment, std: Mapping[str, float]) -> Experiment:
     made, measured = copy(trial), trial.measured
     own = {n: np.full(len(measured[n]), float(s)) for n, s in std.items() if n in measured}
     unknown = {n: group for n, group in trial.unknown_std.items() if n not in own}
-    object.__setattr__(made, "std", {n: r for n, r in {**trial.std, **own}.items() if n in measured})
+    object.__setattr__(
+        made, "std", {n: r for n, r in {**trial.std, **own}.items() if n in measured}
+    )
     object.__setattr__(made, "unknown_std", unknown)
     return made
 
@@ -67,7 +69,9 @@ def replanned(
         times = _times(own, grid, parts, rate)
         at_nodes = name in trial.measurements
         values = np.interp(times, own.times[own.present], own.values[own.present])
-        rows[name] = _at(grid, times, values) if at_nodes else TimedSamples(times, values, own.delay)
+        rows[name] = (
+            _at(grid, times, values) if at_nodes else TimedSamples(times, values, own.delay)
+        )
         if name in trial.std:
             noise = np.interp(times, own.times, trial.std[name])
             nodes = np.interp(grid, times, noise)

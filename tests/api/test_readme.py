@@ -121,6 +121,11 @@ EXPECTED = {
         closely(said["hardy"].estimated_std["theta"], 0.05, 0.003),
         0.001 < said["standard_error"] < 0.002,
     ],
+    "how-to/before-you-measure": lambda said: [
+        "without cell gain cannot be known" in str(said["choice"]),
+        closely(said["errors"]["5 trials"]["c"] * 5**0.5 / said["table"]["c"]["as it is"], 1, 1e-3),
+        abs(said["band"]).max() < 0.01,
+    ],
     "how-to/sampling": lambda said: [
         closely(said["density"].value(said["density"].best), said["value"], 1e-9),
         closely(np.log(said["samples"][:, 0].std() / said["fit"].standard_errors()["p"]), 0.0, 0.1)

@@ -17,6 +17,7 @@ from kinesym.internal.fitting.curvature import Curvature
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.inference import inference
+from kinesym.internal.fitting.marginal_fit import marginal
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.solving import fitted_as
@@ -25,7 +26,9 @@ from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.results.bootstrap import noiseless, remeasured
+from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
@@ -43,6 +46,9 @@ _STEPS = 30
 #: Length of a step, in the sizes of the motion, after which the next one is below rounding: steps
 #: of Newton's method are squared.
 _SMALL = 1e-4
+#: Records with process noise over which the curvature of the likelihood is taken: the mean of so
+#: many has standard errors within some percent.
+DRAWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +108,10 @@ class CollocationPlan:
         """The fit of the record without noise. Raises as `Curvature.confidence`."""
         record = noiseless(self.runs)
         problem = self.problem.on(remeasured(self.trials, record))
-        if problem.estimation.mixed:  # what else the objective has draws the fit away from there
+        integrated = problem.estimation.integrated
+        if (
+            problem.estimation.mixed and not integrated
+        ):  # what else the objective has draws the fit away from there
             return fitted_as(problem, self.z, None, SolverOptions({}))
         none, rows = np.zeros_like(self.z), np.zeros(problem.n_constraints)
         found = Solved(
@@ -113,10 +122,39 @@ class CollocationPlan:
             evaluation=0.0,
             log="",
         )
-        solution = solution_of(problem, found, 0.0, partial(_nothing, problem))
-        here = Curvature.at(problem, solution)
-        solution = replace(solution, uncertainty=[here.uncertainty()], reasons=None)
+        solution = replace(
+            solution_of(problem, found, 0.0, partial(_nothing, problem)), reasons=None
+        )
+        if integrated:
+            about = self._of_process_noise()
+        else:
+            about = Curvature.at(problem, solution).uncertainty()
+        solution = replace(solution, uncertainty=[about])
         return replace(solution, inference=partial(inference, problem, solution))
+
+    def _of_process_noise(self) -> Uncertainty:
+        """Uncertainty from the mean curvature of the marginal likelihood of records with process
+        noise and noise of their samples: about the information that is expected (Fisher)."""
+        problem, layout, rng = self.problem, self.problem.layout, np.random.default_rng(0)
+        nothing, total = np.zeros(0), np.zeros((len(layout.parameters),) * 2)
+        for _ in range(DRAWS):
+            z = motion_near(problem, self.z, drawn_noise(problem, rng))
+            record = noiseless(problem.trajectories(z))
+            for (trial, name), row in record.items():
+                std = problem.trials[trial].std[name]
+                row += np.where(np.isfinite(std), std, 0.0) * rng.standard_normal(len(row))
+            on = problem.on(remeasured(problem.trials, record))
+            likelihood = marginal(on, {}, (nothing, nothing), SolverOptions({}), lambda step: None)
+            total += likelihood.curvature_at(z) / DRAWS
+        known = np.linalg.eigvalsh(total) > 0.0
+        covariance = 2.0 * np.linalg.inv(total) if known.all() else np.full_like(total, np.nan)
+        names = np.array(layout.parameters, dtype=object)
+        slopes = layout.parameter_slopes(self.z)
+        return Uncertainty(
+            names=list(names),
+            covariance=covariance * np.outer(slopes, slopes),
+            logarithmic=list(names[layout.owned.log]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +251,23 @@ def check_told(problem: ShootingProblem, guess: Any) -> None:
             )
 
 
-def motion_near(problem: Discretisation, z: Array) -> Array:
+def drawn_noise(problem: Discretisation, rng: np.random.Generator) -> Array:
+    """Process noise of unit intensity, white and held between nodes, drawn at its places in the
+    free vector, and NaN elsewhere (n,)."""
+    layout, found = problem.layout, np.full(problem.n_variables, np.nan)
+    for k, trial in enumerate(problem.trials):
+        steps = np.diff(trial.grid)
+        for name in problem.formulation.noises:
+            begin = layout.offsets[k] + layout.at_nodes.index(name) * trial.n_nodes
+            found[begin : begin + len(steps)] = rng.standard_normal(len(steps)) / np.sqrt(steps)
+    return found
+
+
+def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -> Array:
     """The free vector of a motion that meets the equations and conditions, with the parameters of
     z, by steps that are least in the sizes of the motion (Gauss-Newton with least norm).
 
+    noise : process noise at its places (n,), NaN elsewhere, that drives it from the starts of z.
     Raises `ValueError` where there is none near z.
     """
     layout, (low, high) = problem.layout, problem.constraint_bounds
@@ -226,20 +277,24 @@ def motion_near(problem: Discretisation, z: Array) -> Array:
     stiffness[layout.parameter_offset :] = np.inf
     stiffness[lower == upper] = np.inf
     stiffness[[end.place for end in problem.ends.values() if not end.determined]] = np.inf
+    if noise is not None:
+        driven = ~np.isnan(noise)
+        z = np.where(driven, noise, z)
+        stiffness[driven] = np.inf
+        stiffness[_starts(problem)] = np.inf
     softness = np.where(low == high, 0.0, np.inf)
     i, j = problem.nlp.hessian_structure.arrays()
     hessian, rows = (i, j, np.zeros(len(i))), problem.nlp.jacobian_structure.arrays()
     free = np.isfinite(stiffness)
-    workspace = None
+    workspace = Workspace()
     with np.errstate(all="ignore"):
         for _ in range(_STEPS):
             off = np.where(low == high, problem.constraints(z) - low, 0.0)
             jacobian = (*rows, problem.nlp.jacobian(z))
             if not (np.isfinite(off).all() and np.isfinite(jacobian[2]).all()):
                 break
-            more = {} if workspace is None else {"workspace": workspace}
-            kkt = Kkt(hessian, jacobian, stiffness, softness, layout.stages(), **more)
-            workspace = kkt.workspace
+            about = (stiffness, softness, layout.stages())
+            kkt = Kkt(hessian, jacobian, *about, workspace=workspace)
             step = solver(kkt).solve(np.zeros((len(z), 1)), -off[:, None])[:, 0]
             z = z + step
             if (np.abs(step) * np.sqrt(np.where(free, stiffness, 0.0))).max(initial=0.0) <= _SMALL:
@@ -248,6 +303,17 @@ def motion_near(problem: Discretisation, z: Array) -> Array:
         "no motion that meets the equations and conditions is near the guess; give trajectories of "
         "the states in it, as of ks.simulate"
     )
+
+
+def _starts(problem: Discretisation) -> list[int]:
+    """Places of states at the first nodes, but for those that are algebraic."""
+    layout = problem.layout
+    states = [x for x in layout.states if x in layout.at_nodes]
+    return [
+        layout.offsets[k] + layout.at_nodes.index(x) * count
+        for k, count in enumerate(layout.nodes)
+        for x in states
+    ]
 
 
 def _nothing(problem: Discretisation) -> Any:
