@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.cross_validation import cross_validate as cross_validate
     from kinesym.exporting import export as export
+    from kinesym.forecasting import forecast as forecast
     from kinesym.gait.support import Interruption as Interruption
     from kinesym.gait.support import Support as Support
     from kinesym.gait.support import center_of_pressure as center_of_pressure
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.results.cross_validation import CrossValidation as CrossValidation
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
+    from kinesym.runtime.results.forecast import Forecast as Forecast
     from kinesym.runtime.results.influence import InfluenceMeasures as InfluenceMeasures
     from kinesym.runtime.results.left_out import LeftOut as LeftOut
     from kinesym.runtime.results.multistart import MultiStart as MultiStart

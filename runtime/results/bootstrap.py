@@ -13,7 +13,8 @@ from kinesym.base.checks import between
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.results.series import Series
+from kinesym.runtime.results.series import Series, series_of
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.bootstrap import block_length, drawn
 
@@ -80,6 +81,15 @@ def remeasured(trials: Sequence[Experiment], record: Record) -> list[Experiment]
         trial.remeasured({name: y for (j, name), y in record.items() if j == k})
         for k, trial in enumerate(trials)
     ]
+
+
+def noiseless(runs: Sequence[Trajectory]) -> Record:
+    """The record that trajectories would leave without noise, at the samples that they have."""
+    found = dict[tuple[int, str], Array]()
+    for s in series_of(runs):
+        row = found[s.trial, s.channel] = np.full(s.nodes, np.nan)
+        row[s.index] = s.modelled
+    return found
 
 
 def new_record(

@@ -16,9 +16,9 @@ from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_record
 from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
 from kinesym.runtime.results.log_density import LogDensity
-from kinesym.runtime.results.profile import Profile
+from kinesym.runtime.results.profile import HeldQuantity, Profile
 from kinesym.runtime.results.series import Series
-from kinesym.runtime.statistics.sandwich import sandwich
+from kinesym.runtime.statistics.sandwich import correlated, sandwich
 
 #: Methods of confidence intervals.
 METHODS = ("t", "sandwich", "profile", "bootstrap")
@@ -53,19 +53,22 @@ class Pulls(NamedTuple):
 
 class Influences(NamedTuple):
     """Influences of samples on the estimates, by channel and trial; the number of samples, and the
-    degrees of freedom that unknowns take; the covariance (r, r) from the uncertainty of priors."""
+    degrees of freedom that unknowns take; the covariance (r, r) from the uncertainty of priors;
+    names of the channels."""
 
     series: Sequence[Influence]
     samples: float
     taken: float
     of_priors: Array
+    channels: Sequence[str]
 
     @staticmethod
     def of(found: Pulls) -> Influences:
         """Influences from the pulls of residuals."""
         samples, priors = found.samples, found.priors
         series = samples.influences(found.slope, found.pull, found.basis)
-        return Influences(series, float(samples.counts.sum()), found.taken, priors.T @ priors)
+        count = float(samples.counts.sum())
+        return Influences(series, count, found.taken, priors.T @ priors, samples.channels)
 
 
 class Left(NamedTuple):
@@ -92,6 +95,9 @@ class Inference(Protocol):
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
         """Profile likelihood of a parameter by name, or of an expression as in `combination`."""
+
+    def held(self, wanted: Any, trial: int = 0) -> HeldQuantity:
+        """A parameter by name, or an expression, that can be held elsewhere."""
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """The value of an expression in parameters and states at the ends of a trial, and its
@@ -127,6 +133,20 @@ def by_sandwich(
     if np.isfinite(freedoms).any():
         words += f", at least {np.nanmin(freedoms):.0f} degrees of freedom"
     return Estimates(values, table, level, words)
+
+
+def with_correlated_noise(
+    about: Uncertainty, of: Inference, seconds: Mapping[str, float]
+) -> Uncertainty:
+    """Uncertainty with noise whose correlation falls as exp(-lag/seconds), by channel, of a fit
+    that takes it as white: the sandwich of a known correlation."""
+    told = Influences.of(of.pulls())
+    lasting = {told.channels.index(n): s for n, s in seconds.items() if n in told.channels}
+    whole = told.of_priors + correlated(told.series, lasting)
+    covariance, n = about.covariance.copy(), len(whole)
+    free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
+    covariance[:n, :n][free] = whole[free]
+    return replace(about, covariance=covariance)
 
 
 def by_profile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,32 +89,49 @@ class HeldQuantity(NamedTuple):
     solved: Callable[[Array, ProfilePoint, Spring], tuple[Array, float, Any] | None]
     log: bool = False
 
+    @property
+    def own_error(self) -> float:
+        """Standard error of g itself, which may be a logarithm."""
+        return self.error / float(np.exp(self.best.value)) if self.log else self.error
+
+    def held(self, value: float, near: ProfilePoint, variance: float) -> ProfilePoint:
+        """The minimum with the quantity held at a value, from a neighbour; variance : of the
+        samples."""
+        spring = Spring.to(value, self.best.value, self.own_error, variance)
+        guess = np.clip(near.state + (value - near.value) * self.ahead, *self.bounds)
+        if not abs(self.at(guess) - value) < abs(near.value - value):
+            guess = near.state  # the prediction leads away
+        found = self.solved(guess, near, spring)
+        if found is None:
+            return ProfilePoint(value, np.inf, np.nan)
+        vector, J, multipliers = found
+        g = self.at(vector)
+        return ProfilePoint(g, J, spring.pull(g), vector, multipliers)
+
+    def bend(self, errors: float, variance: float) -> float:
+        """Root of the rise of J so many standard errors from the minimum, over that of the
+        quadratic approximation there, 1 where J is quadratic; 0 where bounds are nearer."""
+        value = self.best.value + errors * self.own_error
+        if not self.limits[0] < value < self.limits[1]:
+            return 0.0
+        point = self.held(value, self.best, variance)
+        reached = abs(point.value - self.best.value) / self.own_error
+        rise = max(point.objective - self.best.objective, 0.0) / variance
+        return float(np.sqrt(rise) / reached) if reached > 0.0 else np.inf
+
 
 def profiled(name: str, of: HeldQuantity, about: Uncertainty, level: float) -> Profile:
     """Profile of a quantity, see `kinesym.runtime.statistics.profile.rises`. The target is the
     square of the quantile of Student's t, of chi-square with one degree of freedom where the
     variance of samples is given."""
-    best, natural = of.best, np.exp if of.log else np.asarray
+    natural = np.exp if of.log else np.asarray
 
     def shown(value: float) -> float:
         return float(natural(value))
 
-    estimate, target = shown(best.value), about.quantile(level) ** 2
-    own = of.error / estimate if of.log else of.error
-
-    def held(value: float, near: ProfilePoint) -> ProfilePoint:
-        spring = Spring.to(value, best.value, own, about.variance)
-        guess = np.clip(near.state + (value - near.value) * of.ahead, *of.bounds)
-        if not abs(of.at(guess) - value) < abs(near.value - value):
-            guess = near.state  # the prediction leads away
-        found = of.solved(guess, near, spring)
-        if found is None:
-            return ProfilePoint(value, np.inf, np.nan)
-        vector, J, multipliers = found
-        g = of.at(vector)
-        return ProfilePoint(g, J, spring.pull(g), vector, multipliers)
-
-    found = rises(best, own, of.limits, held, target, about.variance, shown)
+    estimate, target = shown(of.best.value), about.quantile(level) ** 2
+    held = partial(of.held, variance=about.variance)
+    found = rises(of.best, of.own_error, of.limits, held, target, about.variance, shown)
     return Profile(
         name=name,
         estimate=estimate,

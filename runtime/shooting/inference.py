@@ -157,6 +157,10 @@ class ShootingInference:
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
         """See `Inference`."""
+        return profiled(str(wanted), self.held(wanted, trial), self.about, level)
+
+    def held(self, wanted: Any, trial: int = 0) -> HeldQuantity:
+        """See `Inference`."""
         limits, names = (-np.inf, np.inf), self.trials.unknowns.names
         if isinstance(wanted, str):
             place, (low, high) = names.index(wanted), self.task.bounds
@@ -179,8 +183,7 @@ class ShootingInference:
             return (q, self.trials.cost(q), None) if good else None
 
         best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
-        held = HeldQuantity(best, error, limits, self.task.bounds, ahead, at, solved)
-        return profiled(str(wanted), held, self.about, level)
+        return HeldQuantity(best, error, limits, self.task.bounds, ahead, at, solved)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""

@@ -87,9 +87,9 @@ def kkt_at(
     hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
     jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
     stiffness, softness = diagonals(nlp, z, multipliers, bounds, constraint_bounds, idle)
-    stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
+    stages, known = nlp.layout.stages(), _known_sizes(nlp, z)
     return Kkt(
-        hessian, jacobian, stiffness, softness, stages, sizes, fitted, workspace or Workspace()
+        hessian, jacobian, stiffness, softness, stages, known, fitted, workspace or Workspace()
     )
 
 
@@ -126,16 +126,16 @@ def limits_at(
 
 
 def _known_sizes(nlp: NLP, z: Array) -> Array:
-    """Sizes of variables as in `_sizes`, zero (unknown) for algebraic states, which may be
+    """Sizes of variables as in `sizes`, zero (unknown) for algebraic states, which may be
     undetermined."""
-    size = _sizes(nlp, z)
+    size = sizes(nlp, z)
     for trial in range(len(nlp.layout.nodes)):
         for block, rows in nlp.layout.rows(size, trial):
             rows *= all(name in nlp.layout.at_nodes for name in block.members)
     return size
 
 
-def _sizes(nlp: NLP, z: Array) -> Array:
+def sizes(nlp: NLP, z: Array) -> Array:
     """Sizes of variables: the largest value of each trajectory, values of parameters, 1 for
     logarithms."""
     size = np.abs(z)
@@ -160,8 +160,8 @@ def parameter_confidence(nlp: NLP, kkt: Kkt, z: Array, known: Spreads) -> Confid
     """
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    sizes = np.where(layout.owned.log, 1.0, z[mine])
-    found = confidence_of_spreads(known, kkt.stiffness[mine], layout.parameters, sizes)
+    values = np.where(layout.owned.log, 1.0, z[mine])
+    found = confidence_of_spreads(known, kkt.stiffness[mine], layout.parameters, values)
     slopes = layout.parameter_slopes(z)
     covariance = found.covariance * np.outer(slopes, slopes)
     assert found.directions is not None
@@ -221,7 +221,7 @@ def blur_of_gradient(
     pulls = coo_array((nlp.jacobian(z), (columns, rows)), shape=(len(z), len(acting))) @ acting
     gradient = nlp.gradient(z) + pulls
     gradient -= np.where(kkt.stiffness > 0.0, lower - upper, 0.0)
-    return np.abs(gradient) / np.maximum(_sizes(nlp, z), _SEEN * kkt.scaled.scale[: len(z)])
+    return np.abs(gradient) / np.maximum(sizes(nlp, z), _SEEN * kkt.scaled.scale[: len(z)])
 
 
 def confidence_of_spreads(

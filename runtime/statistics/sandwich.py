@@ -106,6 +106,20 @@ def sandwich(
     return Robust(covariance, order, bandwidth, freedom)
 
 
+def correlated(series: Sequence[Influence], seconds: Mapping[int, float]) -> Array:
+    """Covariance (r, r) of estimates by noise of variance 1 whose correlation is exp(-lag/seconds),
+    by channel, 0 for white noise: a first-order autoregression where samples are even."""
+    total = np.zeros((series[0].pull.shape[1],) * 2)
+    for one in series:
+        lasting, total = seconds.get(one.channel, 0.0), total + one.pull.T @ one.pull
+        if lasting > 0.0:
+            kept, before = np.exp(-np.diff(one.time) / lasting), np.zeros_like(one.pull)
+            for k, share in enumerate(kept, 1):
+                before[k] = share * (before[k - 1] + one.pull[k - 1])
+            total = total + one.pull.T @ before + before.T @ one.pull
+    return total
+
+
 def _tells_correlation(series: Sequence[Influence], samples: float, taken: float) -> bool:
     """Whether there are enough samples to estimate correlation. Raises `ValueError` if the fit
     takes too many degrees of freedom."""

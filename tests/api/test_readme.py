@@ -127,6 +127,11 @@ EXPECTED = {
         abs(said["solved"].in_errors["p"] - said["left"].in_errors["p"]) < 0.02,
         Path("decides.png").exists(),
     ],
+    "how-to/before-you-measure": lambda said: [
+        "without cell gain cannot be known" in str(said["choice"]),
+        closely(said["errors"]["5 trials"]["c"] * 5**0.5 / said["table"]["c"]["as it is"], 1, 1e-3),
+        abs(said["band"]).max() < 0.01,
+    ],
     "how-to/sampling": lambda said: [
         closely(said["density"].value(said["density"].best), said["value"], 1e-9),
         closely(np.log(said["samples"][:, 0].std() / said["fit"].standard_errors()["p"]), 0.0, 0.1)

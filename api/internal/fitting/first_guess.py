@@ -264,6 +264,44 @@ class FirstGuess:
         start = {x: value for x, value in start.items() if x in model.state_names}
         return simulated(model, trial, start, known, inputs, rows)
 
+    def assumed(self, guess: Mapping[Any, Any] | None) -> Array:
+        """The free vector near the motion that a guess by names means: simulated from its starts,
+        where trials are simulated as they are, unless it gives trajectories of all states. Starts
+        and inputs that neither it nor a condition tells are those of the record. Raises
+        `ValueError` for a start or an unknown input that nothing tells."""
+        values, model, layout = self.named(guess), self.problem.model, self.problem.layout
+        drawn, shown = self._with_shown(values, self.lines)
+        pairs, noises = kinematic_pairs(model), self.problem.formulation.noises
+        for number, trial in enumerate(self.problem.trials):
+            seen = {n for n, row in trial.measured.items() if not np.isnan(row).all()}
+            told = {*values, *seen, *shown}
+            told |= {v for v, x in pairs.items() if x in told}
+            free = {*layout.inputs} - {*layout.delayed, *noises}
+            open_ = self._open_starts(number, told) if self._can_run else set[str]()
+            for name in sorted(open_ | (free - told)):
+                what = "input" if name in free else "start"
+                raise ValueError(
+                    f"nothing tells the {what} of {name} in trial {number}; give what is assumed "
+                    f"of it in the guess, guess={{{name!r}: ...}}"
+                )
+        z, given = self._first(values, drawn)
+        courses = [self.problem.courses(z, k) for k in range(len(self.problem.trials))]
+        needed = {*model.state_names} - {*model.index.algebraic}
+        whole = {n for n in needed & values.keys() if np.ndim(_first_of(values[n])) > 0}
+        if self._can_run and not needed <= whole:
+            begun = {x: [float(row[x][0]) for row in courses] for x in needed}
+            inputs = {u: [row[u] for row in courses] for u in layout.inputs}
+            ran = self._ran({**begun, **inputs, **values})
+            z = z if ran is None else ran
+        for name, value in zip(layout.parameters, layout.parameter_values(z), strict=True):
+            if np.isnan(value):
+                raise ValueError(
+                    f"nothing tells what is assumed of parameter {name}; give it in the guess, "
+                    f"guess={{{name!r}: ...}}"
+                )
+        about = (self.problem.variable_bounds, given, layout.variable_name, layout.natural)
+        return self._with_lags(within(z, *about, stacklevel=6))
+
     def moved_by(self, guess: Mapping[Any, Any] | None) -> Array | None:
         """The free vector of the motion that a guess by names means, from its starts and by its
         parameters; None where these are not told, or it is not within the bounds."""
@@ -272,8 +310,18 @@ class FirstGuess:
         values, numbers = self.named(guess), range(len(self.problem.trials))
         if any(self._open_starts(number, values) for number in numbers):
             return None
+        moved = self._ran(values)
+        if moved is None:
+            return None
+        low, high = self.problem.variable_bounds
+        off = np.maximum(low - moved, moved - high).max(initial=0.0)
+        return np.clip(moved, low, high) if off <= _OFF * np.abs(moved).max(initial=1.0) else None
+
+    def _ran(self, values: Mapping[str, Any]) -> Array | None:
+        """The free vector of simulations from the first of these values; None where one does not
+        reach its end, or starts, parameters or inputs are not told."""
         z, runs = self._first(values, self.lines)[0], []
-        for number in numbers:
+        for number in range(len(self.problem.trials)):
             courses = self.problem.courses(z, number)
             first = {x: float(courses[x][0]) for x in self.problem.model.state_names if x in values}
             run = self._run(values, number, courses, {*values}, first, {})
@@ -281,7 +329,9 @@ class FirstGuess:
                 return None
             runs.append(run)
         every = {x: [run[x] for run in runs] for x in self.problem.model.state_names}
-        moved = self._first({**values, **every}, self.lines)[0]
-        low, high = self.problem.variable_bounds
-        off = np.maximum(low - moved, moved - high).max(initial=0.0)
-        return np.clip(moved, low, high) if off <= _OFF * np.abs(moved).max(initial=1.0) else None
+        return self._first({**values, **every}, self.lines)[0]
+
+
+def _first_of(value: Any) -> Any:
+    """A value of a guess, of a list with one per trial the first."""
+    return value[0] if isinstance(value, list) else value

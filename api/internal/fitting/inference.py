@@ -109,6 +109,10 @@ class CollocationInference:
         return some.estimates(here, J, moved)
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
+        """See `Inference`."""
+        return profiled(str(wanted), self.held(wanted, trial), self.about, level)
+
+    def held(self, wanted: Any, trial: int = 0) -> HeldQuantity:
         """See `Inference`. A spring holds it, so that library and analysis of the matrices serve
         all solves; the first guess of each follows from a column of the inverse of the KKT
         matrix."""
@@ -140,8 +144,7 @@ class CollocationInference:
             return (found.z, nlp.cost(found.z), found.multipliers) if good else None
 
         best = ProfilePoint(value, self.best.objective, 0.0, z, self.best.multipliers)
-        held = HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, solved, log)
-        return profiled(str(wanted), held, self.about, level)
+        return HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, solved, log)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
@@ -309,7 +312,7 @@ class MarginalInference:
             "curvature of the likelihood"
         )
 
-    pulls = without = profile = refit = _none
+    pulls = without = profile = held = refit = _none
 
 
 def inference(problem: Discretisation, solution: Solution) -> Inference:

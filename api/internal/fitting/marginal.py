@@ -167,6 +167,19 @@ class Marginal:
             steps=found.steps,
         )
 
+    def curvature_at(self, z: Array) -> Array:
+        """Hessian of -2 log L at the parameters of z, also where that is not its minimum, of what
+        has no unknown distributions and standard deviations. Raises `ValueError` as `estimated`,
+        and where it is not known."""
+        at = self._solved(z[self._mine], Start(z), self.chosen, self.nlp)
+        if isinstance(at, str):
+            raise ValueError(f"with the parameters of the guess, {at}")
+        free = np.ones(len(at.x), dtype=bool)
+        found = self._hessian(at, self._slope(at), at.state.curvature, free)
+        if not np.isfinite(found).all():
+            raise ValueError("the likelihood is not known near the parameters of the guess")
+        return found
+
     def _uncertainty(self, found: Minimum) -> Uncertainty:
         """Uncertainty from the curvature of the marginal likelihood, unknown standard deviations
         included. Random effects have their conditional variance given the parameters, plus what
@@ -389,23 +402,31 @@ class Marginal:
         gradients."""
         at, count = found.at, len(found.at.x)
         spread = 2.0 / np.diag(np.linalg.inv(found.curvature)) if count else np.zeros(0)
-        steps, free = _LONG * self._errors(at, spread), np.flatnonzero(~held)
+        covariance, free = np.zeros((count, count)), np.flatnonzero(~held)
+        mine = self._hessian(at, found.gradient, spread, ~held)
+        inverse: Array = np.full_like(mine, np.nan)
+        if np.isfinite(mine).all() and (np.linalg.eigvalsh(mine) > 0.0).all():
+            inverse = np.asarray(2.0 * np.linalg.inv(mine))
+        covariance[np.ix_(free, free)] = inverse
+        return covariance
+
+    def _hessian(
+        self, at: Value, gradient: Array, curvature: Array, which: NDArray[np.bool_]
+    ) -> Array:
+        """Hessian (k, k) of -2 log L in those unknowns, by differences of gradients, NaN where one
+        is not known; curvature : about that of each, (r,)."""
+        steps, free = _LONG * self._errors(at, curvature), np.flatnonzero(which)
         steps = np.where(at.x + steps <= self._bounds[1], steps, -steps)
-        curvature, covariance = np.full((count, count), np.nan), np.zeros((count, count))
+        found = np.full((len(at.x), len(at.x)), np.nan)
         for k in free:
             ahead = at.x.copy()
             ahead[k] += steps[k]
             there = self._near(ahead, at)
             if there is None:
                 break
-            curvature[k] = (self._slope(there) - found.gradient) / steps[k]
-        mine = curvature[np.ix_(free, free)]
-        mine = 0.5 * (mine + mine.T)
-        inverse = np.full_like(mine, np.nan)
-        if np.isfinite(mine).all() and (np.linalg.eigvalsh(mine) > 0.0).all():
-            inverse = 2.0 * np.linalg.inv(mine)
-        covariance[np.ix_(free, free)] = inverse
-        return covariance
+            found[k] = (self._slope(there) - gradient) / steps[k]
+        mine = found[np.ix_(free, free)]
+        return np.asarray(0.5 * (mine + mine.T))
 
     def _followed(
         self,

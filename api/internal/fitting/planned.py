@@ -1,0 +1,320 @@
+"""Planned experiments: the fits that records without noise would give, at assumed values.
+
+The residuals of such a record are zero where its motion is the assumed one, so that no search is
+needed, and the Hessian there is that of Gauss and Newton: one factorisation gives the covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kinesym.internal.fitting.curvature import Curvature
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.first_guess import FirstGuess
+from kinesym.internal.fitting.inference import inference
+from kinesym.internal.fitting.marginal_fit import marginal
+from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.internal.fitting.solution_record import solution_of
+from kinesym.internal.fitting.solving import fitted_as
+from kinesym.internal.problems.formulation import formulate
+from kinesym.internal.problems.problem import kinematic_pairs
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import Solved
+from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.native import Workspace
+from kinesym.runtime.results.bootstrap import noiseless, remeasured
+from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.fit import Fit, Step
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.optimizers import Chosen
+from kinesym.runtime.signals.experiment import Experiment, key_name
+from kinesym.runtime.statistics.covariance import sizes
+from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.undetermined import solver
+from kinesym.runtime.status import Solve
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.names import name_of
+
+#: Steps to a motion that meets the equations, at most; from a simulation one or two suffice.
+_STEPS = 30
+#: Length of a step, in the sizes of the motion, after which the next one is below rounding: steps
+#: of Newton's method are squared.
+_SMALL = 1e-4
+#: Records with process noise over which the curvature of the likelihood is taken: the mean of so
+#: many has standard errors within some percent.
+DRAWS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class CollocationPlan:
+    """A problem of collocation, and the free vector of the assumed motion."""
+
+    problem: Discretisation
+    z: Array
+
+    @staticmethod
+    def of(problem: Discretisation, guess: Any) -> CollocationPlan:
+        """The plan of a guess. Raises `ValueError` for what nothing tells, and where no motion that
+        meets the equations is near."""
+        guesses = FirstGuess(problem)
+        by_name = isinstance(guess, Mapping | None)
+        z = guesses.assumed(guess) if by_name else guesses.pack(guess)
+        return CollocationPlan(problem, motion_near(problem, z))
+
+    @property
+    def runs(self) -> Sequence[Trajectory]:
+        """The assumed trajectories."""
+        return self.problem.trajectories(self.z)
+
+    @property
+    def trials(self) -> Sequence[Experiment]:
+        """The trials on their grids."""
+        return self.problem.trials
+
+    @property
+    def asked(self) -> Sequence[Experiment]:
+        """The trials as they were given; raises `ValueError` for phases of one motion."""
+        return _experiments(self.problem.formulation.question.trials)
+
+    @property
+    def begun(self) -> dict[str, Any]:
+        """Parameters and starts by name."""
+        courses = [self.problem.courses(self.z, k) for k in range(len(self.trials))]
+        states = self.problem.model.state_names
+        starts = {x: [float(row[x][0]) for row in courses] for x in states if x in courses[0]}
+        return {**self.problem.parameters(self.z), **starts}
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Names of unknown inputs."""
+        return [u for u in self.problem.layout.inputs if u not in self.problem.layout.delayed]
+
+    def on(self, trials: Sequence[Experiment]) -> CollocationPlan:
+        """The same motion, measured otherwise on the same grids."""
+        return replace(self, problem=self.problem.on(trials))
+
+    def asked_of(self, trials: Sequence[Experiment]) -> Discretisation:
+        """The same question about other trials."""
+        question = replace(self.problem.formulation.question, trials=list(trials))
+        return Discretisation.of(*formulate(question), self.problem.threads)
+
+    def fit(self) -> Solution:
+        """The fit of the record without noise. Raises as `Curvature.confidence`."""
+        record = noiseless(self.runs)
+        problem = self.problem.on(remeasured(self.trials, record))
+        integrated = problem.estimation.integrated
+        if (
+            problem.estimation.mixed and not integrated
+        ):  # what else the objective has draws the fit away from there
+            return fitted_as(problem, self.z, None, SolverOptions({}))
+        none, rows = np.zeros_like(self.z), np.zeros(problem.n_constraints)
+        found = Solved(
+            z=self.z,
+            multipliers=(rows, none, none),
+            objective=problem.nlp.cost(self.z),
+            status=Solve.CONVERGED,
+            evaluation=0.0,
+            log="",
+        )
+        solution = replace(
+            solution_of(problem, found, 0.0, partial(_nothing, problem)), reasons=None
+        )
+        if integrated:
+            about = self._of_process_noise()
+        else:
+            about = Curvature.at(problem, solution).uncertainty()
+        solution = replace(solution, uncertainty=[about])
+        return replace(solution, inference=partial(inference, problem, solution))
+
+    def _of_process_noise(self) -> Uncertainty:
+        """Uncertainty from the mean curvature of the marginal likelihood of records with process
+        noise and noise of their samples: about the information that is expected (Fisher)."""
+        problem, layout, rng = self.problem, self.problem.layout, np.random.default_rng(0)
+        nothing, total = np.zeros(0), np.zeros((len(layout.parameters),) * 2)
+        for _ in range(DRAWS):
+            z = motion_near(problem, self.z, drawn_noise(problem, rng))
+            record = noiseless(problem.trajectories(z))
+            for (trial, name), row in record.items():
+                std = problem.trials[trial].std[name]
+                row += np.where(np.isfinite(std), std, 0.0) * rng.standard_normal(len(row))
+            on = problem.on(remeasured(problem.trials, record))
+            likelihood = marginal(on, {}, (nothing, nothing), SolverOptions({}), lambda step: None)
+            total += likelihood.curvature_at(z) / DRAWS
+        known = np.linalg.eigvalsh(total) > 0.0
+        covariance = 2.0 * np.linalg.inv(total) if known.all() else np.full_like(total, np.nan)
+        names = np.array(layout.parameters, dtype=object)
+        slopes = layout.parameter_slopes(self.z)
+        return Uncertainty(
+            names=list(names),
+            covariance=covariance * np.outer(slopes, slopes),
+            logarithmic=list(names[layout.owned.log]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ShootingPlan:
+    """A problem of shooting, and its assumed unknowns."""
+
+    problem: ShootingProblem
+    q: Array
+
+    @property
+    def runs(self) -> Sequence[Trajectory]:
+        """The assumed trajectories."""
+        return self.problem.trials.trajectories(self.q)
+
+    @property
+    def trials(self) -> Sequence[Experiment]:
+        """The trials on their grids."""
+        return self.problem.given.trials
+
+    @property
+    def asked(self) -> Sequence[Experiment]:
+        """The trials as they were given."""
+        return _experiments(self.problem.question.trials)
+
+    @property
+    def begun(self) -> dict[str, Any]:
+        """Parameters and starts by name."""
+        unknowns = self.problem.given.unknowns
+        found: dict[str, Any] = dict(zip(unknowns.parameters, self.q.tolist(), strict=False))
+        return found | dict(unknowns.initial_values(self.q))
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Names of unknown inputs: there are no errors with these."""
+        return ()
+
+    def on(self, trials: Sequence[Experiment]) -> ShootingPlan:
+        """The same motion, measured otherwise on the same grids."""
+        parts = 1 if isinstance(self.problem.system, Hybrid) else self.problem.given.steps.substeps
+        given = self.problem.given.on(trials, parts)
+        return replace(self, problem=self.problem.with_arguments(given))
+
+    def asked_of(self, trials: Sequence[Experiment]) -> ShootingProblem:
+        """The same question about other trials, or about the same ones several times."""
+        question, times = self.problem.question, len(trials) // len(self.trials)
+        starts: Any = question.initial
+        if isinstance(starts, Mapping):
+            starts = {k: v * times if isinstance(v, list) else v for k, v in starts.items()}
+        elif starts is not None:
+            starts = [*starts] * times
+        return ShootingProblem.of(replace(question, trials=list(trials), initial=starts))
+
+    def fit(self) -> Fit:
+        """The fit of the record without noise."""
+        plan = self.on(remeasured(self.trials, noiseless(self.runs)))
+        task = plan.problem.identification()
+        chosen = Chosen("least-squares", True, False, 1e-10, 0, {})
+        return task.found([Step(task.trials.cost(self.q), self.q)], chosen)
+
+
+Plan = CollocationPlan | ShootingPlan
+
+
+def _experiments(trials: Any) -> Sequence[Experiment]:
+    """Experiments of a question, one or several."""
+    if isinstance(trials, Experiment):
+        return [trials]
+    if not isinstance(trials, Sequence):
+        raise ValueError("seconds, rate and trials are of experiments, not of phases of one motion")
+    return trials
+
+
+def check_told(problem: ShootingProblem, guess: Any) -> None:
+    """Raise `ValueError` for unknown starts and parameters of which neither a guess by names, nor
+    the record, nor the model tells anything."""
+    if not isinstance(guess, Mapping | None):
+        return
+    given, told = problem.given, {key_name(key) for key in guess or ()}
+    pairs, values = kinematic_pairs(given.model), {name_of(p) for p in given.model.values}
+    for number, trial in enumerate(given.trials):
+        seen = {n for n, row in trial.measured.items() if not np.isnan(row).all()}
+        for x in given.unknowns.initial:
+            if not {x, pairs.get(x)} & (told | seen):
+                raise ValueError(
+                    f"nothing tells the start of {x} in trial {number}; give what is assumed of it "
+                    f"in the guess, guess={{{x!r}: ...}}"
+                )
+    owned = given.unknowns.owned
+    for name, p in zip(owned.names, owned.members, strict=True):
+        if not {name, p} & (told | values):
+            raise ValueError(
+                f"nothing tells what is assumed of parameter {name}; give it in the guess, "
+                f"guess={{{name!r}: ...}}"
+            )
+
+
+def drawn_noise(problem: Discretisation, rng: np.random.Generator) -> Array:
+    """Process noise of unit intensity, white and held between nodes, drawn at its places in the
+    free vector, and NaN elsewhere (n,)."""
+    layout, found = problem.layout, np.full(problem.n_variables, np.nan)
+    for k, trial in enumerate(problem.trials):
+        steps = np.diff(trial.grid)
+        for name in problem.formulation.noises:
+            begin = layout.offsets[k] + layout.at_nodes.index(name) * trial.n_nodes
+            found[begin : begin + len(steps)] = rng.standard_normal(len(steps)) / np.sqrt(steps)
+    return found
+
+
+def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -> Array:
+    """The free vector of a motion that meets the equations and conditions, with the parameters of
+    z, by steps that are least in the sizes of the motion (Gauss-Newton with least norm).
+
+    noise : process noise at its places (n,), NaN elsewhere, that drives it from the starts of z.
+    Raises `ValueError` where there is none near z.
+    """
+    layout, (low, high) = problem.layout, problem.constraint_bounds
+    size = sizes(problem.nlp, z)
+    stiffness = np.where(size > 0.0, size, 1.0) ** -2.0
+    lower, upper = problem.variable_bounds
+    stiffness[layout.parameter_offset :] = np.inf
+    stiffness[lower == upper] = np.inf
+    stiffness[[end.place for end in problem.ends.values() if not end.determined]] = np.inf
+    if noise is not None:
+        driven = ~np.isnan(noise)
+        z = np.where(driven, noise, z)
+        stiffness[driven] = np.inf
+        stiffness[_starts(problem)] = np.inf
+    softness = np.where(low == high, 0.0, np.inf)
+    i, j = problem.nlp.hessian_structure.arrays()
+    hessian, rows = (i, j, np.zeros(len(i))), problem.nlp.jacobian_structure.arrays()
+    free = np.isfinite(stiffness)
+    workspace = Workspace()
+    with np.errstate(all="ignore"):
+        for _ in range(_STEPS):
+            off = np.where(low == high, problem.constraints(z) - low, 0.0)
+            jacobian = (*rows, problem.nlp.jacobian(z))
+            if not (np.isfinite(off).all() and np.isfinite(jacobian[2]).all()):
+                break
+            about = (stiffness, softness, layout.stages())
+            kkt = Kkt(hessian, jacobian, *about, workspace=workspace)
+            step = solver(kkt).solve(np.zeros((len(z), 1)), -off[:, None])[:, 0]
+            z = z + step
+            if (np.abs(step) * np.sqrt(np.where(free, stiffness, 0.0))).max(initial=0.0) <= _SMALL:
+                return z
+    raise ValueError(
+        "no motion that meets the equations and conditions is near the guess; give trajectories of "
+        "the states in it, as of ks.simulate"
+    )
+
+
+def _starts(problem: Discretisation) -> list[int]:
+    """Places of states at the first nodes, but for those that are algebraic."""
+    layout = problem.layout
+    states = [x for x in layout.states if x in layout.at_nodes]
+    return [
+        layout.offsets[k] + layout.at_nodes.index(x) * count
+        for k, count in enumerate(layout.nodes)
+        for x in states
+    ]
+
+
+def _nothing(problem: Discretisation) -> Any:
+    raise ValueError(f"{problem.model.name} has been forecast, not solved")

@@ -1,0 +1,224 @@
+"""Forecasts against closed forms of linear models, fits of noisy records, and each other."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+
+t = ks.t
+x, v, z, f, w = ks.dynamicsymbols("x v z f w")
+a, b, k, c = sp.symbols("a b k c")
+TIME = np.linspace(0.0, 2.0, 41)
+#: A line x = x(0) + a t, and one z(0) + b t beside it, which only z shows.
+LINES = ks.Model("lines", [x, z], [], [a, b], [x.diff(t) - a, z.diff(t) - b])
+SPRING = ks.Model("spring", [x, v], [f], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v - f])
+PUSH = ks.Signal(np.linspace(0.0, 8.0, 401), 3.0 * np.sin(5.0 * np.linspace(0.0, 8.0, 401)))
+ASSUMED = {"k": 40.0, "c": 0.8, "x": 0.5, "v": 0.0}
+
+
+def lines(kind, time=TIME, std=0.1, **more):
+    rows = {x: np.zeros(len(time)), z: np.zeros(len(time))}
+    trial = ks.Experiment(time, measurements=rows, std={x: std, z: 2.0 * std} if std else {})
+    unknown = {a: None, b: None}
+    if kind == "collocation":
+        return ks.Collocation(LINES, trial, unknown=unknown, **more)
+    return ks.Shooting(LINES, trial, unknown=unknown, initial={x: None, z: None}, **more)
+
+
+def spring(trial=None, **more):
+    time = np.linspace(0.0, 4.0, 201)
+    if trial is None:
+        trial = ks.Experiment(time, {f: PUSH}, {x: np.zeros(201)}, {x: 0.02})
+    return ks.Collocation(SPRING, trial, unknown={k: (1.0, 99.0), c: (0.0, 9.0)}, **more)
+
+
+def slope(time, std, correlation=0.0):
+    """Standard error of the slope of a line through samples with exponential correlation."""
+    rows = np.array([np.ones_like(time), time])
+    pulls = np.linalg.solve(rows @ rows.T, rows)
+    apart = np.abs(time[:, None] - time)
+    whole = np.exp(-apart / correlation) if correlation else np.eye(len(time))
+    return std * np.sqrt(pulls[1] @ whole @ pulls[1])
+
+
+GUESS = {a: 0.3, b: -0.2, x: 1.0, z: 0.0}
+
+
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_lines_are_known_as_regression_says(kind):
+    """Standard errors, those of other experiments, of combinations, and bands: closed forms."""
+    asked = {"seconds": [1.0, 2.0], "rate": [10, 40], "std": [0.2], "trials": [3]}
+    found = ks.forecast(lines(kind), GUESS, **asked, without=[z])
+    errors = found.parameters.table
+    assert dict(found.parameters) == {"a": 0.3, "b": -0.2}
+    assert errors["a"].standard_error == pytest.approx(slope(TIME, 0.1), rel=1e-6)
+    assert errors["b"].standard_error == pytest.approx(slope(TIME, 0.2), rel=1e-6)
+    half = 1.959963984540054 * slope(TIME, 0.1)
+    assert errors["a"].interval == pytest.approx((0.3 - half, 0.3 + half), rel=1e-6)
+    rows = {str(varied): each.standard_errors() for varied, each in found.variants.items()}
+    every = found.to_pandas()
+    assert list(every.index) == ["as it is", *rows]
+    fast, slow = np.linspace(0.0, 2.0, 81), np.linspace(0.0, 2.0, 21)
+    expected = {
+        "1 s": slope(TIME[:21], 0.1),
+        "2 s": slope(TIME, 0.1),
+        "10 Hz": slope(slow, 0.1),
+        "40 Hz": slope(fast, 0.1),
+        "std 0.2": slope(TIME, 0.2),
+        "3 trials": slope(TIME, 0.1) / np.sqrt(3.0),
+        "without z": slope(TIME, 0.1),
+    }
+    assert {name: row["a"] for name, row in rows.items()} == pytest.approx(expected, rel=1e-6)
+    assert np.isnan(rows["without z"]["b"])
+    words = str(found)
+    assert "without z b cannot be known" in words
+    assert "3 trials give b +- 0.03" in words and "doubtful" not in words
+    both = found.interval(a + b)
+    assert both.standard_error == pytest.approx(np.hypot(slope(TIME, 0.1), slope(TIME, 0.2)))
+    middle = 0.1 / np.sqrt(41.0)
+    assert found.bands([x])["x"][20] == pytest.approx(middle, rel=1e-6)
+    assert found.trials[0]["x"][-1] == pytest.approx(1.6) and not found.doubts
+
+
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_correlated_noise_by_the_sandwich(kind):
+    found = ks.forecast(lines(kind), GUESS, correlation={"x": 0.1})
+    errors = found.standard_errors()
+    assert errors["a"] == pytest.approx(slope(TIME, 0.1, 0.1), rel=1e-6)
+    assert errors["b"] == pytest.approx(slope(TIME, 0.2), rel=1e-6)
+    with pytest.raises(ValueError, match="a band is known for white noise; leave correlation out"):
+        found.bands()
+
+
+def test_forecast_is_the_fit_of_a_record_without_noise():
+    """By collocation and by shooting, also of a longer and a faster experiment; the values of the
+    record do not matter."""
+    found = ks.forecast(spring(), ASSUMED, seconds=[2.0, 8.0], rate=[25.0, 100.0])
+    for name, seconds, rate in (
+        ("as it is", 4.0, 50.0),
+        ("2 s", 2.0, 50.0),
+        ("8 s", 8.0, 50.0),
+        ("100 Hz", 4.0, 100.0),
+    ):
+        time = np.arange(int(seconds * rate) + 1) / rate
+        run = ks.simulate(SPRING, time, {x: 0.5, v: 0.0}, {k: 40.0, c: 0.8}, {f: PUSH})
+        trial = ks.Experiment(time, {f: PUSH}, {x: run["x"]}, {x: 0.02})
+        fit = spring(trial).solve(ASSUMED)
+        errors = found.to_pandas().loc[name]
+        assert dict(errors) == pytest.approx(fit.standard_errors(), rel=5e-3)
+    by_shooting = ks.Shooting(
+        SPRING, spring().trials[0], unknown={k: None, c: None}, initial={x: None, v: None}
+    )
+    errors = ks.forecast(by_shooting, ASSUMED).standard_errors()
+    assert errors["k"] == pytest.approx(found.standard_errors()["k"], rel=5e-3)
+    slower = found.to_pandas().loc["25 Hz", "k"] / errors["k"]
+    assert slower == pytest.approx(np.sqrt(2.0), rel=0.02)
+
+
+def test_motion_that_a_simulation_leaves():
+    """Of a plant that falls away its states are given: no simulation reaches the end. And an
+    unknown input, as it is assumed."""
+    time = np.linspace(0.0, 10.0, 501)
+    fall = ks.Model("fall", [x, v], [f], [k], [x.diff(t) - v, v.diff(t) - k * sp.sin(x) - f])
+    course = 0.2 * np.sin(time)
+    push = -course - 9.0 * np.sin(course)
+    trial = ks.Experiment(time, {f: push}, {x: np.zeros(501)}, {x: 0.01})
+    problem = ks.Collocation(fall, trial, unknown={k: None})
+    found = ks.forecast(problem, {k: 9.0, x: course, v: 0.2 * np.cos(time)})
+    assert np.abs(found.trials[0]["x"] - course).max() < 2e-4
+    rows = {x: course, f: push}
+    trial = ks.Experiment(time, measurements=rows, std={x: 0.01, f: 0.3})
+    free = ks.Collocation(fall, trial, unknown={k: None}, unknown_inputs={f: None})
+    guess = {k: 9.0, x: course, v: 0.2 * np.cos(time), f: push}
+    by_fit = free.solve(guess).standard_errors()["k"]
+    assert ks.forecast(free, guess).standard_errors()["k"] == pytest.approx(by_fit, rel=1e-2)
+    assert ks.forecast(free, free.solve(guess)).standard_errors()["k"] == pytest.approx(by_fit)
+
+
+@pytest.mark.parametrize(("std", "doubtful"), [(0.01, False), (0.5, True)])
+def test_doubt_where_the_misfit_is_no_parabola(std, doubtful):
+    """Of a decay hidden in noise: estimates scatter to large rates (1.7 instead of 0.89)."""
+    time = np.linspace(0.0, 3.0, 31)
+    decay = ks.Model("decay", [x], [], [k], [x.diff(t) + k * x])
+    trial = ks.Experiment(time, measurements={x: np.zeros(31)}, std={x: std})
+    by = {
+        "collocation": ks.Collocation(
+            decay, trial, unknown={k: (0.0, 50.0)}, boundary=[ks.at_start(x) - 1]
+        ),
+        "shooting": ks.Shooting(decay, trial, unknown={k: (0.0, 50.0)}, initial={x: 1.0}),
+    }
+    for problem in by.values():
+        found = ks.forecast(problem, {k: 2.0})
+        assert bool(found.doubts) is doubtful
+        assert ("of k is doubtful: 2 standard errors away" in str(found)) is doubtful
+
+
+def test_repeats_have_starts_and_owners_of_their_own():
+    """Two subjects with a stiffness each: three repeats are known as the root of three better."""
+    time = np.linspace(0.0, 4.0, 201)
+    trials = [
+        ks.Experiment(time, {f: PUSH}, {x: np.zeros(201)}, {x: 0.02}, labels={"subject": name})
+        for name in "AB"
+    ]
+    problem = ks.Collocation(SPRING, trials, unknown={k: ks.per("subject"), c: (0.0, 9.0)})
+    found = ks.forecast(problem, {**ASSUMED, "k": {"A": 30.0, "B": 50.0}}, trials=[3])
+    [three] = found.variants.values()
+    ratio = np.array([*three.standard_errors().values()]) / [*found.standard_errors().values()]
+    assert list(three) == ["c", "k[A]", "k[B]"] and ratio == pytest.approx(3.0**-0.5, rel=1e-3)
+    assert three["k[B]"] == 50.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"without": ["y"]}, "a channel that is left out is one of x, z, got"),
+        ({"without": [("x", "z")]}, "without x, z nothing is measured"),
+        ({"seconds": [-1.0]}, "seconds must be positive"),
+        ({"seconds": "long"}, "seconds must be"),
+        ({"rate": 0.0}, "rate must be positive"),
+        ({"rate": 0.1}, "none follows the first in 2 s"),
+        ({"trials": [0]}, "trials must be"),
+        ({"std": {"y": 1.0}}, "a channel of std is one of x, z"),
+        ({"std": -1.0}, "std must be positive"),
+        ({"correlation": -1.0}, "correlation must be positive"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told(asked, words):
+    with pytest.raises(ValueError, match=words):
+        ks.forecast(lines("shooting"), GUESS, **asked)
+
+
+def test_what_is_not_told_is_asked_for():
+    trial, start = ks.Experiment(TIME), {x: 0.0, z: 0.0}
+    with pytest.raises(ValueError, match="std of x is not given in trial 0: a forecast needs"):
+        ks.forecast(lines("shooting", std=None), GUESS)
+    assert ks.forecast(lines("shooting", std=None), GUESS, std=0.1).standard_errors()["a"] > 0.0
+    for kind in ("collocation", "shooting"):
+        with pytest.raises(ValueError, match=r"nothing tells what is assumed of parameter b; give"):
+            ks.forecast(lines(kind), {a: 0.3, x: 1.0, z: 0.0})
+    with pytest.raises(ValueError, match="nothing tells the start of v in trial 0; give what is"):
+        both = ks.Model("two", [x, v], [], [k], [x.diff(t) + k * v, v.diff(t) + x])
+        row = ks.Experiment(TIME, measurements={x: TIME}, std={x: 1.0})
+        ks.forecast(ks.Collocation(both, row, unknown={k: None}), {k: 1.0, x: 1.0})
+    with pytest.raises(ValueError, match="input f is known for 8 s, and the experiment is to last"):
+        ks.forecast(spring(), ASSUMED, seconds=[9.0])
+    with pytest.raises(ValueError, match="nothing is measured: a forecast needs channels"):
+        ks.forecast(ks.Shooting(LINES, trial, {a: None}, {b: 1.0}, start, ks.Terminal(x**2)), GUESS)
+    with pytest.raises(ValueError, match="a forecast is of least squares; leave loss out"):
+        ks.forecast(lines("shooting", objective=ks.LeastSquares(loss="huber")), GUESS)
+    with pytest.raises(ValueError, match="forecast takes a Collocation or a Shooting, got 3"):
+        ks.forecast(3)
+
+
+@pytest.mark.study
+def test_standard_errors_come_true():
+    """As the scatter of 200 fits, within three of its standard errors."""
+    found, rng, values = ks.forecast(spring(), ASSUMED), np.random.default_rng(0), []
+    run = found.trials[0]
+    for _ in range(200):
+        noisy = run["x"] + 0.02 * rng.standard_normal(201)
+        trial = ks.Experiment(run.time, {f: PUSH}, {x: noisy}, {x: 0.02})
+        values.append([*spring(trial).solve(ASSUMED).parameters.values()])
+    ratio = np.std(values, axis=0, ddof=1) / [*found.standard_errors().values()]
+    assert np.abs(ratio - 1.0).max() < 3.0 / np.sqrt(400.0)
