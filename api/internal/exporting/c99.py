@@ -23,7 +23,16 @@ from kinesym.codegen.c99 import (
     prototype,
     wrapped,
 )
-from kinesym.codegen.c99_steps import Sizes, radau, rk4, stack_bytes, step_prototype
+from kinesym.codegen.c99_steps import (
+    CONSTANT,
+    STAGES,
+    Inputs,
+    Sizes,
+    radau,
+    rk4,
+    stack_bytes,
+    step_prototype,
+)
 from kinesym.codegen.exported import Exported, Sparsity, exported_functions, hybrid_functions
 from kinesym.internal.exporting.c99_programs import cmake, main_program, makefile, mex, s_function
 from kinesym.internal.exporting.text import head, in_comment
@@ -83,9 +92,42 @@ def _files(
             "plain C functions of one point do not keep; make an input of each, which your "
             "program keeps"
         )
+    style = style_of(model, precision)
+    prefix, found = style.prefix, [*exported_functions(model), *more]
+    code = model_code(model, found, tables, style)
+    sources, names = [file for file in code if file.endswith(".c")], [f.kernel.name for f in found]
+    files = {
+        **code,
+        "main.c": main_program(style, names),
+        "Makefile": makefile(sources),
+        "CMakeLists.txt": cmake(prefix, sources),
+    }
+    if "residual" in names:
+        files[f"{prefix}_mex.c"] = mex(style, names)
+    if "rhs" in names and precision == "double":
+        files[f"{prefix}_sfun.c"] = s_function(style, names)
+    return {name: text.encode() for name, text in files.items()}
+
+
+def style_of(model: Model, precision: str = "double") -> Style:
+    """Names and type of the C of a model."""
     prefix = file_name(model.name)
-    style = Style(prefix, precision, f"{prefix}_tables")
-    found = [*exported_functions(model), *more]
+    return Style(prefix, precision, f"{prefix}_tables")
+
+
+def model_code(
+    model: Model,
+    found: Sequence[Exported],
+    tables: NDArray[np.float64],
+    style: Style,
+    inputs: Inputs = CONSTANT,
+) -> dict[str, str]:
+    """The header and the code of these functions and of steps of time, by name of the file. inputs
+    : how they go over a step.
+
+    Raises `ValueError` for equations that no step solves.
+    """
+    prefix = style.prefix
     solved = any(f.kernel.name == "rhs" for f in found)
     if not solved and model.index.value not in (0, 1):
         raise ValueError(
@@ -93,7 +135,7 @@ def _files(
             "use model.reduced_index()"
         )
     sizes = _sizes(model, found)
-    steps = _steps(style, sizes, found)
+    steps = _steps(style, sizes, found, inputs)
     code = {
         f"{prefix}.c": _functions(model, style, [f for f in found if _kind(f) == "values"]),
         f"{prefix}_jacobians.c": _functions(
@@ -106,19 +148,8 @@ def _files(
         f"{prefix}_data.c": _data(model, style, found, tables),
     }
     digest = hashlib.sha256("".join(code.values()).encode()).hexdigest()[:16]
-    names = [f.kernel.name for f in found]
-    files = {
-        f"{prefix}.h": _header(model, style, found, sizes, list(steps), digest),
-        **code,
-        "main.c": main_program(style, names),
-        "Makefile": makefile(list(code)),
-        "CMakeLists.txt": cmake(prefix, list(code)),
-    }
-    if "residual" in names:
-        files[f"{prefix}_mex.c"] = mex(style, names)
-    if "rhs" in names and precision == "double":
-        files[f"{prefix}_sfun.c"] = s_function(style, names)
-    return {name: text.encode() for name, text in files.items()}
+    declared = _declared_steps(style, sizes, list(steps), inputs)
+    return {f"{prefix}.h": _header(model, style, found, declared, digest), **code}
 
 
 def _kind(f: Exported) -> str:
@@ -133,11 +164,11 @@ def _sizes(model: Model, found: Sequence[Exported]) -> Sizes:
     return Sizes(len(model.states), len(model.inputs), len(model.parameters), entries)
 
 
-def _steps(style: Style, sizes: Sizes, found: Sequence[Exported]) -> dict[str, str]:
+def _steps(style: Style, sizes: Sizes, found: Sequence[Exported], inputs: Inputs) -> dict[str, str]:
     """Text of steps, by method."""
     explicit = any(f.kernel.name == "rhs" for f in found)
-    steps = {"rk4": rk4(style, sizes)} if explicit else {}
-    return {**steps, "radau": radau(style, sizes)} if sizes.states else steps
+    steps = {"rk4": rk4(style, sizes, inputs)} if explicit else {}
+    return {**steps, "radau": radau(style, sizes, inputs)} if sizes.states else steps
 
 
 # -- the header -----------------------------------------------------------------------------------
@@ -147,8 +178,7 @@ def _header(
     model: Model,
     style: Style,
     found: Sequence[Exported],
-    sizes: Sizes,
-    steps: Sequence[str],
+    steps: str,
     digest: str,
 ) -> str:
     prefix, upper = style.prefix, style.prefix.upper()
@@ -175,7 +205,7 @@ def _header(
         + "".join(f" *   {line}\n" for line in _arguments(model, found))
         + " * A pointer to an array of no numbers may be null. */\n",
         *(_declaration(f, style) for f in found),
-        _declared_steps(style, sizes, steps),
+        steps,
         "#ifdef __cplusplus\n}\n#undef restrict\n#endif\n#endif\n",
     ]
     return "\n".join(part for part in parts if part)
@@ -230,26 +260,32 @@ def _declaration(f: Exported, style: Style) -> str:
     )
 
 
-def _declared_steps(style: Style, sizes: Sizes, steps: Sequence[str]) -> str:
+def _declared_steps(style: Style, sizes: Sizes, steps: Sequence[str], inputs: Inputs) -> str:
     """Declarations of the functions of steps."""
     if not steps:
         return ""
-    n, bytes_of = sizes.states, stack_bytes(style, sizes)
+    n, bytes_of = sizes.states, stack_bytes(style, sizes, inputs)
     about = {
         "rk4": "the classical Runge-Kutta method of order 4",
         "radau": "Radau IIA of order 5, for stiff models and algebraic equations of index 1; also "
         "returns 2 for a singular matrix, 3 if Newton's method does not converge",
     }
+    how = (
+        "with inputs u at each stage of the method, one stage after the other"
+        if inputs.several
+        else "with constant inputs"
+    )
     parts = [
         _comment(
-            "Steps from t to t + h with constant inputs: x_next (number of states), and "
-            f"derivatives of x_next by x, u and p, sensitivities[i + {n}*j] for column j of "
-            f"{sizes.columns}"
+            f"Steps from t to t + h {how}: x_next (number of states), and derivatives of x_next by "
+            f"x, u and p, sensitivities[i + {n}*j] for column j"
         )
     ]
     for method in steps:
-        parts.append(_comment(about[method]))
-        for name in (f"step_{method}", f"step_{method}_sensitivities"):
+        count = inputs.columns(sizes, STAGES[method])
+        parts.append(_comment(f"{about[method]}; {count} columns"))
+        for end in ("", "_sensitivities"):
+            name = f"step_{method}{inputs.suffix}{end}"
             parts.append(f"/* {bytes_of[name]} bytes of the stack */\n")
             parts.append(f"{wrapped(f'{step_prototype(style, name)};')}\n")
     return "".join(parts)
