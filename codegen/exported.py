@@ -60,6 +60,16 @@ def exported_functions(model: Model) -> list[Exported]:
     return [replace(f, kernel=plain(f.kernel)) for f in found if f.kernel.outputs]
 
 
+def step_functions(model: Model, explicit: bool) -> list[Exported]:
+    """What steps of time call: `rhs`, of explicit methods, or `residual`, and its Jacobians. Raises
+    `ValueError` for functions that C99 does not have."""
+    of = "rhs" if explicit else "residual"
+    kernels = {kernel.name: kernel for kernel in model_functions(model).kernels}
+    found = [Exported(kernels[of]), *_jacobians(model, explicit)]
+    found = [f for f in found if f.kernel.name.split("_")[0] == of and f.kernel.outputs]
+    return [replace(f, kernel=plain(f.kernel)) for f in found]
+
+
 def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
     """`guards`: the guard of each event, then whether it is armed, which it is if that is positive;
     `reset_0`, `reset_1`, ...: states and inputs after an event, of which modes are some.

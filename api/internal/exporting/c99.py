@@ -136,14 +136,13 @@ def model_code(
         )
     sizes = _sizes(model, found)
     steps = _steps(style, sizes, found, inputs)
+    hessians = [f for f in found if _kind(f) == "hessian"]
     code = {
         f"{prefix}.c": _functions(model, style, [f for f in found if _kind(f) == "values"]),
         f"{prefix}_jacobians.c": _functions(
             model, style, [f for f in found if _kind(f) == "matrix"]
         ),
-        f"{prefix}_hessians.c": _functions(
-            model, style, [f for f in found if _kind(f) == "hessian"]
-        ),
+        **({f"{prefix}_hessians.c": _functions(model, style, hessians)} if hessians else {}),
         **{f"{prefix}_{name}.c": _with_head(model, style, text) for name, text in steps.items()},
         f"{prefix}_data.c": _data(model, style, found, tables),
     }
@@ -166,9 +165,9 @@ def _sizes(model: Model, found: Sequence[Exported]) -> Sizes:
 
 def _steps(style: Style, sizes: Sizes, found: Sequence[Exported], inputs: Inputs) -> dict[str, str]:
     """Text of steps, by method."""
-    explicit = any(f.kernel.name == "rhs" for f in found)
-    steps = {"rk4": rk4(style, sizes, inputs)} if explicit else {}
-    return {**steps, "radau": radau(style, sizes, inputs)} if sizes.states else steps
+    names = {f.kernel.name for f in found}
+    ways = {"rk4": ("rhs", rk4), "radau": ("residual", radau)}
+    return {way: made(style, sizes, inputs) for way, (of, made) in ways.items() if of in names}
 
 
 # -- the header -----------------------------------------------------------------------------------
@@ -325,9 +324,8 @@ def _data(
     names, parts = [], []
     for what, members in _groups(model, found).items():
         if members:
-            texts = "".join(f"    {_literal(member)},\n" for member in members)
             declared = f"const char *const {prefix}_{what}_names[{len(members)}]"
-            names.append(f"{declared} = {{\n{texts}}};\n")
+            names.append(f"{declared} = {{\n{literals(members)}}};\n")
     values = [style.number(model.values.get(p, np.nan)) for p in model.parameter_names] or ["0"]
     parts.append(
         f"const {kind} {prefix}_parameter_values[{len(values)}] = {{{', '.join(values)}}};"
@@ -340,6 +338,11 @@ def _data(
         if f.sparsity is not None:
             parts += _pattern(f"{prefix}_{f.kernel.name}", f.sparsity)
     return _with_head(model, style, "".join(names) + "\n".join(map(wrapped, parts)) + "\n")
+
+
+def literals(names: Iterable[str]) -> str:
+    """Lines of names as constants of C."""
+    return "".join(f"    {_literal(name)},\n" for name in names)
 
 
 def _literal(name: str) -> str:
