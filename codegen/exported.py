@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from kinesym.codegen.c99 import plain
 from kinesym.codegen.derive import Sparse, by_row, jacobian, pullback, with_smooth_kinks
@@ -48,7 +49,8 @@ def exported_functions(model: Model) -> list[Exported]:
     """`rhs` if x' can be solved for, `residual`, `outputs`; `mass_matrix` and `forcing` if the
     equations are linear in x' and not solved for it; Jacobians `rhs_jacobian_states`,
     `residual_jacobian_inputs` and so on; products `rhs_hessian_product`,
-    `residual_hessian_product`. Entries of matrices are by columns.
+    `residual_hessian_product`. Entries of matrices are by columns. With delays, delayed values are
+    an argument of its own after the inputs, and `delays` are the times by which they are late.
 
     Raises `ValueError` for functions that C99 does not have.
     """
@@ -57,6 +59,8 @@ def exported_functions(model: Model) -> list[Exported]:
     found = [Exported(kernels[name]) for name in order]
     found += [*_mass_and_forcing(model), *_jacobians(model, "rhs" in order)]
     found += [_hessian_product(model, of) for of in order if of != "outputs"]
+    if model.delays:
+        found = [*chain.from_iterable(_with_delays(model, f) for f in found), _delays(model)]
     return [replace(f, kernel=plain(f.kernel)) for f in found if f.kernel.outputs]
 
 
@@ -102,6 +106,45 @@ def _with_inputs(kernel: Kernel, order: tuple[str, ...]) -> Kernel:
     """A kernel with its inputs in another order."""
     arguments = (replace(a, symbols=order) if a.name == "u" else a for a in kernel.arguments)
     return replace(kernel, arguments=tuple(arguments))
+
+
+# -- delays ---------------------------------------------------------------------------------------
+
+
+def _with_delays(model: Model, f: Exported) -> Iterator[Exported]:
+    """A function whose delayed values, the last inputs, are an argument of their own; a Jacobian by
+    inputs as two."""
+    count = len(model.inputs) - len(model.delays)
+    arguments = []
+    for a in f.kernel.arguments:
+        parts = (a,)
+        if a.name == "u":
+            late = Argument("delayed", a.symbols[count:])
+            parts = (replace(a, symbols=a.symbols[:count]), late)
+        arguments += parts
+    kernel = replace(f.kernel, arguments=tuple(arguments))
+    if f.sparsity is None or not kernel.name.endswith("_jacobian_inputs"):
+        yield Exported(kernel, f.sparsity)
+        return
+    (rows, columns), begin = f.sparsity.shape, f.sparsity.begin
+    own = kernel.name, kernel.purpose
+    late = own[0].replace("_inputs", "_delayed"), own[1].replace("inputs", "delayed values")
+    for (name, purpose), low, high in ((own, 0, count), (late, count, columns)):
+        part = slice(begin[low], begin[high])
+        chosen = {"outputs": kernel.outputs[part], "labels": kernel.labels[part]}
+        mine = tuple(k - begin[low] for k in begin[low : high + 1])
+        yield Exported(
+            replace(kernel, name=name, purpose=purpose, **chosen),
+            Sparsity((rows, high - low), mine, f.sparsity.row[part]),
+        )
+
+
+def _delays(model: Model) -> Exported:
+    """How late delayed values are, of delays that depend on parameters alone."""
+    s = model_symbols(model)
+    values = tuple(s.lower(delay.tau) for delay in model.delays)
+    labels = tuple(delay.name for delay in model.delays)
+    return Exported(Kernel("delays", s.graph, (s.p,), values, labels, "delays of these values [s]"))
 
 
 # -- matrices -------------------------------------------------------------------------------------
@@ -252,6 +295,7 @@ def _hessian_product(model: Model, of: str) -> Exported:
     labels = (*(f"gradient, {name}" for name in names), *(f"product, {name}" for name in names))
     given = s.arguments if of == "rhs" else (s.xdot, *s.arguments)
     by = ", ".join(a.name for a in groups)
+    by = by.replace("u", "u, delayed") if model.delays else by
     purpose = (
         f"gradient of weights . {of} with respect to ({by}), then its Hessian with respect to "
         "these times direction"

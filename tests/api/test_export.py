@@ -63,7 +63,10 @@ def test_folders_that_are_not_ours(folder):
 REFUSED = {
     "polygamma": (model_with(sp.gamma(x)), "needs the function gamma, which C99 does not have"),
     "bessel": (model_with(sp.besselj(1, x)), "needs the function besselj"),
-    "delay": (model_with(ks.delayed(x, k)), r"has delays, x\(t - k\)"),
+    "delay": (
+        model_with(ks.delayed(x, k * x, range=(0.1, 0.2))),
+        r"has delays that change along the motion, x\(t - k\*x\)",
+    ),
     "C text": (
         model_with(ks.function("f", [k], "0*j0(k) + k", [1], python=lambda k: k)(x)),
         "f calls j0 in its C text",

@@ -23,6 +23,8 @@ from kinesym.codegen.c99 import (
     prototype,
     wrapped,
 )
+from kinesym.codegen.c99_delays import declared as declared_past
+from kinesym.codegen.c99_delays import rk4 as delayed_rk4
 from kinesym.codegen.c99_steps import (
     CONSTANT,
     STAGES,
@@ -38,6 +40,7 @@ from kinesym.internal.exporting.c99_programs import cmake, main_program, makefil
 from kinesym.internal.exporting.text import head, in_comment
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of
 
 #: Names of results in prototypes, by function; of matrices they are `values`.
 _RESULTS = {"rhs": "dx", "residual": "r", "outputs": "y", "forcing": "f", "guards": "g"}
@@ -46,6 +49,7 @@ _MEANINGS = {
     "xdot": "derivatives of states",
     "x": "states",
     "u": "inputs",
+    "delayed": "values of states and inputs some time ago",
     "p": "parameters",
     "t": "time",
     "weights": "weights of the components of the function",
@@ -86,11 +90,16 @@ def _files(
     model: Model, tables: NDArray[np.float64], more: Sequence[Exported], precision: str
 ) -> Mapping[str, bytes]:
     check_choice(precision, PRECISIONS, "precision")
-    if model.delays:
+    if changing := [d.name for d in model.delays if d.changes(model.parameters)]:
         raise ValueError(
-            f"model {model.name} has delays, {', '.join(d.name for d in model.delays)}, whose past "
-            "plain C functions of one point do not keep; make an input of each, which your "
-            "program keeps"
+            f"model {model.name} has delays that change along the motion, {', '.join(changing)}: "
+            "steps would have to look back by what they are about to find; make an input of each, "
+            "which your program keeps"
+        )
+    if model.delays and more:
+        raise ValueError(
+            f"model {model.name} has events beside delays, which are not written as C; export its "
+            "model without events"
         )
     style = style_of(model, precision)
     prefix, found = style.prefix, [*exported_functions(model), *more]
@@ -98,10 +107,12 @@ def _files(
     sources, names = [file for file in code if file.endswith(".c")], [f.kernel.name for f in found]
     files = {
         **code,
-        "main.c": main_program(style, names),
+        "main.c": main_program(style, names, bool(model.delays)),
         "Makefile": makefile(sources),
         "CMakeLists.txt": cmake(prefix, sources),
     }
+    if model.delays:  # gateways keep no past
+        return {name: text.encode() for name, text in files.items()}
     if "residual" in names:
         files[f"{prefix}_mex.c"] = mex(style, names)
     if "rhs" in names and precision == "double":
@@ -134,8 +145,7 @@ def model_code(
             f"model {model.name} has equations of {model.index}, which steps of time do not meet; "
             "use model.reduced_index()"
         )
-    sizes = _sizes(model, found)
-    steps = _steps(style, sizes, found, inputs)
+    steps, declared = _steps(model, style, found, inputs)
     hessians = [f for f in found if _kind(f) == "hessian"]
     code = {
         f"{prefix}.c": _functions(model, style, [f for f in found if _kind(f) == "values"]),
@@ -147,7 +157,6 @@ def model_code(
         f"{prefix}_data.c": _data(model, style, found, tables),
     }
     digest = hashlib.sha256("".join(code.values()).encode()).hexdigest()[:16]
-    declared = _declared_steps(style, sizes, list(steps), inputs)
     return {f"{prefix}.h": _header(model, style, found, declared, digest), **code}
 
 
@@ -163,11 +172,18 @@ def _sizes(model: Model, found: Sequence[Exported]) -> Sizes:
     return Sizes(len(model.states), len(model.inputs), len(model.parameters), entries)
 
 
-def _steps(style: Style, sizes: Sizes, found: Sequence[Exported], inputs: Inputs) -> dict[str, str]:
-    """Text of steps, by method."""
+def _steps(
+    model: Model, style: Style, found: Sequence[Exported], inputs: Inputs
+) -> tuple[dict[str, str], str]:
+    """Text of steps, by method, and their declarations."""
+    sizes, late = _sizes(model, found), len(model.delays)
     names = {f.kernel.name for f in found}
     ways = {"rk4": ("rhs", rk4), "radau": ("residual", radau)}
-    return {way: made(style, sizes, inputs) for way, (of, made) in ways.items() if of in names}
+    if late:
+        made = delayed_rk4(style, sizes.states, sizes.inputs - late, late)
+        return {"rk4": made} if "rhs" in names else {}, declared_past(style)
+    steps = {way: make(style, sizes, inputs) for way, (of, make) in ways.items() if of in names}
+    return steps, _declared_steps(style, sizes, list(steps), inputs)
 
 
 # -- the header -----------------------------------------------------------------------------------
@@ -182,7 +198,8 @@ def _header(
 ) -> str:
     prefix, upper = style.prefix, style.prefix.upper()
     groups = _groups(model, found)
-    symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y", "events": "g"}
+    symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y"}
+    symbols |= {"events": "g", "delayed": "delayed"}
     parts = [
         head(f"Model {model.name}: functions of one point"),
         f'#ifndef {upper}_H\n#define {upper}_H\n#ifdef __cplusplus\nextern "C" {{\n'
@@ -213,9 +230,11 @@ def _header(
 def _groups(model: Model, found: Sequence[Exported]) -> dict[str, tuple[str, ...]]:
     """Names of what there are several of."""
     events = next((f.kernel.labels for f in found if f.kernel.name == "guards"), ())
+    late = tuple(delay.name for delay in model.delays)
     groups = {
         "states": model.state_names,
-        "inputs": model.input_names,
+        "inputs": model.input_names[: len(model.inputs) - len(late)],
+        **({"delayed": late} if late else {}),
         "parameters": model.parameter_names,
         "outputs": tuple(model.outputs),
     }
@@ -223,10 +242,10 @@ def _groups(model: Model, found: Sequence[Exported]) -> dict[str, tuple[str, ...
 
 
 def _group_comment(model: Model, kind: str, names: Iterable[str], symbol: str) -> str:
-    lines = [
-        f" *   {symbol}[{k}]  {name}" + (f" [{model.units[name]}]" if name in model.units else "")
-        for k, name in enumerate(names)
-    ]
+    units = {name: f" [{unit}]" for name, unit in model.units.items()}
+    late = {d.name: f"{float(d.tau):g}" if d.tau.is_number else str(d.tau) for d in model.delays}
+    units |= {d.name: f": {name_of(d.signal)} of {late[d.name]} s before" for d in model.delays}
+    lines = [f" *   {symbol}[{k}]  {name}{units.get(name, '')}" for k, name in enumerate(names)]
     return "\n".join([f"/* {kind}", *map(in_comment, lines), " */"]) + "\n" if lines else ""
 
 
@@ -334,6 +353,10 @@ def _data(
         numbers = ", ".join(style.number(float(v)) for v in tables)
         parts.append(f"extern const {kind} {style.tables}[];")
         parts.append(f"const {kind} {style.tables}[] = {{{numbers}}};")
+    if model.delays:
+        order = [*model.states, *model.inputs]
+        of = ", ".join(str(order.index(delay.signal)) for delay in model.delays)
+        parts.append(f"const int {prefix}_delayed_of[{len(model.delays)}] = {{{of}}};")
     for f in found:
         if f.sparsity is not None:
             parts += _pattern(f"{prefix}_{f.kernel.name}", f.sparsity)
