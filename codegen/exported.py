@@ -76,7 +76,8 @@ def step_functions(model: Model, explicit: bool) -> list[Exported]:
 
 def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
     """`guards`: the guard of each event, then whether it is armed, which it is if that is positive;
-    `reset_0`, `reset_1`, ...: states and inputs after an event, of which modes are some.
+    Jacobians of the guards, `guards_jacobian_states` and so on; `reset_0`, `reset_1`, ...: states
+    and inputs after an event, of which modes are some.
 
     Raises `ValueError` for functions that C99 does not have.
     """
@@ -99,7 +100,32 @@ def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
         labels = (*states, *inputs)
         made.append(Kernel(about[0], g, kernel.arguments, nodes, labels, about[1]))
     order = tuple(f"u.{u}" for u in inputs)
-    return [Exported(plain(_with_inputs(kernel, order))) for kernel in made]
+    made = [_with_inputs(kernel, order) for kernel in made]
+    slopes = _guard_jacobians(made[0], [event.name for event in hybrid.events])
+    return [Exported(plain(kernel)) for kernel in made] + [
+        replace(f, kernel=plain(f.kernel)) for f in slopes
+    ]
+
+
+def _guard_jacobians(guards: Kernel, names: Sequence[str]) -> Iterator[Exported]:
+    """Derivatives of the guards by states, inputs and parameters, where there are any."""
+    g, purpose = guards.graph, "derivatives of the guards with respect to the {}, by columns"
+    rows = with_smooth_kinks(g, guards.outputs[: len(names)])
+    for argument in guards.arguments:
+        if argument.name not in ("x", "u", "p"):
+            continue
+        wrt = GROUPS[argument.name]
+        if entries := jacobian(g, rows, g.symbols(argument.symbols)):
+            labels = tuple(f"d {names[i]} / d {argument.symbols[j]}" for i, j in entries)
+            kernel = Kernel(
+                f"guards_jacobian_{wrt}",
+                g,
+                guards.arguments,
+                tuple(entries.values()),
+                labels,
+                purpose.format(wrt),
+            )
+            yield _by_columns(kernel, list(entries), (len(names), len(argument.symbols)))
 
 
 def _with_inputs(kernel: Kernel, order: tuple[str, ...]) -> Kernel:

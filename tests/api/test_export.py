@@ -108,10 +108,19 @@ def called(function, size, *given):
 def test_guards_and_resets_of_a_hybrid(folder):
     force = ks.dynamicsymbols("force")
     model = ks.Model("ball", [x, v], [force, mode], [k], [x.diff(t) - v, v.diff(t) - mode * force])
-    bounce = Event("bounce", x - k, resets={v: -k * v}, sets={mode: 1 - mode}, when=mode)
+    bounce = Event(
+        "bounce", x**2 - force * sp.sin(k) * v, resets={v: -k * v}, sets={mode: 1 - mode}, when=mode
+    )
     ks.export(Hybrid(model, modes={mode: 1.0}, events=[bounce]), folder)
     made, given = library_of(folder), ([0.3, -2.0], [0.7, 1.0], [0.5], 0.0)
-    assert np.allclose(called(made.ball_guards, 2, *given), [-0.2, 1.0])
+    assert np.allclose(called(made.ball_guards, 2, *given), [0.09 + 1.4 * np.sin(0.5), 1.0])
+    for wrt, expected in (
+        ("states", [0.6, -0.7 * np.sin(0.5)]),
+        ("inputs", [2.0 * np.sin(0.5), 0.0]),
+        ("parameters", [1.4 * np.cos(0.5)]),
+    ):
+        slopes = getattr(made, f"ball_guards_jacobian_{wrt}_dense")
+        assert np.allclose(called(slopes, len(expected), *given), expected)
     assert np.allclose(called(made.ball_reset_0, 4, *given), [0.3, 1.0, 0.7, 0.0])
     assert np.allclose(called(made.ball_rhs, 2, *given), [-2.0, 0.7])
 
