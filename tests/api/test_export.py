@@ -56,8 +56,29 @@ def test_folders_that_are_not_ours(folder):
     with pytest.raises(FileExistsError, match=r"pendulum\.c was edited"):
         ks.export(model, folder)
     assert (folder / "pendulum.c").read_text() == "edited"
-    with pytest.raises(FileExistsError, match="is a file"):
-        ks.export(model, folder / "pendulum.c")
+    for place in (folder / "pendulum.c", folder / "pendulum.c" / "deeper" / "still"):
+        with pytest.raises(FileExistsError, match=r"pendulum\.c is a file; name a folder"):
+            ks.export(model, place)
+
+
+def test_folders_that_cannot_be(folder):
+    model = ks.models.pendulum()
+    for name in (3, "", "a\0b"):
+        with pytest.raises(ValueError, match="code is written into a folder"):
+            ks.export(model, name, "python")
+    long = folder / ("x" * 300)
+    with pytest.raises(OSError, match=r"x cannot be written: .*; name another folder"):
+        ks.export(model, long, "python")
+
+
+def test_folders_that_are_made(folder):
+    """With those above it; behind a link, which stays."""
+    model = ks.models.pendulum()
+    deep, link = folder / "a" / "b", folder / "link"
+    assert "wrote" in str(ks.export(model, deep, "python"))
+    link.symlink_to(deep)
+    assert "nothing has changed: 1 file in" in str(ks.export(model, link, "python"))
+    assert link.is_symlink() and sorted(folder.iterdir()) == [folder / "a", link]
 
 
 REFUSED = {
