@@ -96,7 +96,8 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
           calls them, gateways to MATLAB and Simulink. `precision="single"` has `float` in place of
           `double`. Of a `Hybrid` without contacts also guards and resets of its events. Of a
           `Collocation` cost, constraints and exact derivatives over all nodes, with data, a start
-          from `guess=`, and a program that solves with IPOPT.
+          from `guess=`, and a program that solves with IPOPT. Of a `Shooting` cost, gradient and
+          residuals as functions of the unknowns, with data and a start from `guess=`.
         - "simd": functions of a `Model` for many points per call, `lanes=8` of them side by side.
         - "python": one file of NumPy, for papers and teaching, with functions and Jacobians.
         - "fmu": one file for simulators that read FMI, for model exchange and co-simulation, with
