@@ -41,7 +41,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Inputs:
-    """How inputs go over a step. suffix : of the names of functions. at : the inputs at stage s.
+    """Course of inputs over a step. suffix : of the names of functions. at : the inputs at stage s.
     column : of the derivatives by these, after the first. several : whether each stage has its
     own."""
 

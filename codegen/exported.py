@@ -65,8 +65,8 @@ def exported_functions(model: Model) -> list[Exported]:
 
 
 def step_functions(model: Model, explicit: bool) -> list[Exported]:
-    """What steps of time call: `rhs`, of explicit methods, or `residual`, and its Jacobians. Raises
-    `ValueError` for functions that C99 does not have."""
+    """Functions that steps of time call: `rhs`, of explicit methods, or `residual`, and its
+    Jacobians. Raises `ValueError` for functions that C99 does not have."""
     of = "rhs" if explicit else "residual"
     kernels = {kernel.name: kernel for kernel in model_functions(model).kernels}
     found = [Exported(kernels[of]), *_jacobians(model, explicit)]
@@ -141,32 +141,36 @@ def _with_delays(model: Model, f: Exported) -> Iterator[Exported]:
     """A function whose delayed values, the last inputs, are an argument of their own; a Jacobian by
     inputs as two."""
     count = len(model.inputs) - len(model.delays)
-    arguments = []
+    arguments: list[Argument] = []
     for a in f.kernel.arguments:
-        parts = (a,)
-        if a.name == "u":
-            late = Argument("delayed", a.symbols[count:])
-            parts = (replace(a, symbols=a.symbols[:count]), late)
-        arguments += parts
-    kernel = replace(f.kernel, arguments=tuple(arguments))
-    if f.sparsity is None or not kernel.name.endswith("_jacobian_inputs"):
-        yield Exported(kernel, f.sparsity)
+        own = a.name == "u"
+        arguments.append(replace(a, symbols=a.symbols[:count]) if own else a)
+        arguments += [Argument("delayed", a.symbols[count:])] * own
+    f = Exported(replace(f.kernel, arguments=tuple(arguments)), f.sparsity)
+    if f.sparsity is None or not f.kernel.name.endswith("_jacobian_inputs"):
+        yield f
         return
-    (rows, columns), begin = f.sparsity.shape, f.sparsity.begin
-    own = kernel.name, kernel.purpose
-    late = own[0].replace("_inputs", "_delayed"), own[1].replace("inputs", "delayed values")
-    for (name, purpose), low, high in ((own, 0, count), (late, count, columns)):
-        part = slice(begin[low], begin[high])
-        chosen = {"outputs": kernel.outputs[part], "labels": kernel.labels[part]}
-        mine = tuple(k - begin[low] for k in begin[low : high + 1])
-        yield Exported(
-            replace(kernel, name=name, purpose=purpose, **chosen),
-            Sparsity((rows, high - low), mine, f.sparsity.row[part]),
-        )
+    yield _columns(f, f.sparsity, 0, count, "inputs")
+    late = _columns(f, f.sparsity, count, f.sparsity.shape[1], "delayed values")
+    name = f.kernel.name.replace("_inputs", "_delayed")
+    yield replace(late, kernel=replace(late.kernel, name=name))
+
+
+def _columns(f: Exported, pattern: Sparsity, low: int, high: int, wrt: str) -> Exported:
+    """Some columns of a Jacobian by inputs, which are those `wrt`."""
+    begin, part = pattern.begin, slice(pattern.begin[low], pattern.begin[high])
+    kernel = replace(
+        f.kernel,
+        outputs=f.kernel.outputs[part],
+        labels=f.kernel.labels[part],
+        purpose=f.kernel.purpose.replace("inputs", wrt),
+    )
+    mine = tuple(k - begin[low] for k in begin[low : high + 1])
+    return Exported(kernel, Sparsity((pattern.shape[0], high - low), mine, pattern.row[part]))
 
 
 def _delays(model: Model) -> Exported:
-    """How late delayed values are, of delays that depend on parameters alone."""
+    """Delays of delayed values, of those that depend on parameters alone."""
     s = model_symbols(model)
     values = tuple(s.lower(delay.tau) for delay in model.delays)
     labels = tuple(delay.name for delay in model.delays)

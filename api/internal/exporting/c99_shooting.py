@@ -118,7 +118,7 @@ def _check(problem: ShootingProblem) -> None:
 
 @dataclass(frozen=True)
 class _Made:
-    """What the C of a fit is made of. calls : of its objective and residuals. squares : whether it
+    """Parts of the C of a fit. calls : of its objective and residuals. squares : whether it
     has these."""
 
     problem: ShootingProblem
@@ -130,7 +130,7 @@ class _Made:
 
     @staticmethod
     def of(problem: ShootingProblem) -> _Made:
-        """All of it."""
+        """Parts of a problem."""
         given, program = problem.given, problem.program
         assert program is not None
         trials = cast(SmoothTrials, problem.simulated(given))
