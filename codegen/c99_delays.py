@@ -6,9 +6,9 @@ from kinesym.codegen.c99 import Style
 from kinesym.symbolic.schemes.rk4 import RK4
 
 
-def declared(style: Style) -> str:
-    """Declarations of the past and of the step."""
-    return _named(_DECLARED, style)
+def declared(style: Style, steps: bool) -> str:
+    """Declarations of what is delayed, and, with `steps`, of the past and of the step."""
+    return _named(_OF + _DECLARED * steps, style)
 
 
 def rk4(style: Style, states: int, inputs: int, delays: int) -> str:
@@ -29,10 +29,11 @@ def _named(text: str, style: Style) -> str:
     return text
 
 
-_DECLARED = """\
+_OF = """\
 /* Which state, or ^_N_STATES + which input, each delayed value is of */
 extern const int ~_delayed_of[^_N_DELAYED];
-
+"""
+_DECLARED = """
 /* The past of what is delayed, in room of the caller for so many steps: at least the largest delay
  * over the shortest step, and 2 more. Before its begin all is as at the begin. */
 #define ^_PAST_ROOM(steps) ((steps)*(2 + 4*^_N_DELAYED))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+
+import sympy as sp
 
 from kinesym.codegen.c99 import plain
 from kinesym.codegen.derive import Sparse, by_row, jacobian, pullback, with_smooth_kinks
@@ -16,7 +18,9 @@ from kinesym.codegen.evaluate import (
     model_symbols,
     rhs_kernel,
 )
+from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel
+from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import Linearised, NotExplicit, affine_residual, linearised_rates
 from kinesym.codegen.switching import hybrid_program
 from kinesym.symbolic.hybrid import Hybrid
@@ -72,6 +76,31 @@ def step_functions(model: Model, explicit: bool) -> list[Exported]:
     found = [Exported(kernels[of]), *_jacobians(model, explicit)]
     found = [f for f in found if f.kernel.name.split("_")[0] == of and f.kernel.outputs]
     return [replace(f, kernel=plain(f.kernel)) for f in found]
+
+
+def start_function(
+    name: str,
+    model: Model,
+    known: Mapping[str, float],
+    rules: Mapping[str, sp.Expr],
+    free: Sequence[str],
+) -> Kernel:
+    """Start of a simulation from parameters: the states, then their derivatives by each parameter
+    of `free`. known : states that are numbers. rules : those that are expressions of parameters.
+
+    Raises `ValueError` for functions that C99 does not have.
+    """
+    g = Graph()
+    p = Argument("p", tuple(f"p.{name}" for name in model.parameter_names))
+    lower = Lowering(g, dict(zip(model.parameters, g.symbols(p.symbols), strict=True)))
+    names = model.state_names
+    values = [lower(rules[x]) if x in rules else g.const(known[x]) for x in names]
+    slopes = jacobian(g, with_smooth_kinks(g, values), [g.symbol(f"p.{name}") for name in free])
+    labels = [*names, *(f"d {x} / d {q}" for q in free for x in names)]
+    by = [slopes.get((i, j), g.zero) for j in range(len(free)) for i in range(len(names))]
+    return plain(
+        Kernel(name, g, (p,), (*values, *by), tuple(labels), "states at the start, and slopes")
+    )
 
 
 def hybrid_functions(hybrid: Hybrid) -> list[Exported]:

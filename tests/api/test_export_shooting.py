@@ -43,7 +43,7 @@ def squares():
         trials(lambda time: {F: bends}, std={q: 0.1, "power": 0.3}),
         unknown={k: ks.per_trial(0.1, 9.0), c: ks.lognormal(0.3, 1.5)},
         known={s: 0.7},
-        initial={q: None, v: 0.1},
+        initial=[{q: None, v: 0.1}, {q: None, v: sp.exp(k * c) / 30}],
         objective=ks.LeastSquares(loss="pseudo-huber"),
         substeps=2,
     )
@@ -161,7 +161,6 @@ REFUSED = {
     },
     "steps by trapezoid, .*use rk4 or radau-5": lambda: {"method": "trapezoid"},
     "several segments.*segments=1": lambda: {"segments": 2},
-    "starts that follow from parameters": lambda: {"initial": {q: k / 9, v: 0.0}},
     "unknown delays of sensors, late": lambda: {
         "sensors": {"late": ks.sensor(q, delay=s)},
         "trials": ks.Experiment(np.arange(5) / 4, {F: np.zeros(5)}, {"late": np.ones(5)}),

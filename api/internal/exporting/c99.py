@@ -181,7 +181,8 @@ def _steps(
     ways = {"rk4": ("rhs", rk4), "radau": ("residual", radau)}
     if late:
         made = delayed_rk4(style, sizes.states, sizes.inputs - late, late)
-        return {"rk4": made} if "rhs" in names else {}, declared_past(style)
+        explicit = "rhs" in names
+        return {"rk4": made} if explicit else {}, declared_past(style, explicit)
     steps = {way: make(style, sizes, inputs) for way, (of, make) in ways.items() if of in names}
     return steps, _declared_steps(style, sizes, list(steps), inputs)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from kinesym.codegen.c99 import Style, plain, wrapped
 from kinesym.codegen.c99_steps import RADAU, STAGES, VARYING
-from kinesym.codegen.exported import step_functions
+from kinesym.codegen.exported import start_function, step_functions
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.exporting.c99 import literals, model_code, style_of
@@ -44,6 +44,7 @@ from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 from kinesym.runtime.shooting.smooth_trials import SmoothTrials
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.schemes.rk4 import RK4
+from kinesym.symbolic.table import tables_of
 
 #: Methods that have steps in C, with their names there and the nodes of their stages.
 METHODS = {"rk4": ("rk4", RK4.nodes), "radau-5": ("radau", RADAU.nodes)}
@@ -64,7 +65,9 @@ def shooting_files(problem: ShootingProblem, start: Array) -> Mapping[str, bytes
     way = METHODS[problem.given.steps.method][0]
     functions = step_functions(model, way == "rk4")
     code = model_code(model, functions, model.tables.values, style_of(model), VARYING)
-    called = [*{c.kernel.name: c.kernel for calls in made.calls.values() for c in calls}.values()]
+    kernels = [call.kernel for calls in made.calls.values() for call in calls]
+    kernels += [kernel for kernel in made.starts if kernel is not None]
+    called = [*{kernel.name: kernel for kernel in kernels}.values()]
     text = _driver(made, called)  # which adds to the numbers
     vectors = dict(zip(_VECTORS, (start, *problem.given.bounds), strict=True))
     known = made.numbers.all
@@ -102,8 +105,8 @@ def _check(problem: ShootingProblem) -> None:
         f"steps by {method}, which has no step in C; use {' or '.join(METHODS)}": (
             method not in METHODS
         ),
-        "has starts that follow from parameters; make these unknown, or give numbers": any(
-            given.following
+        "has starts that are read from tables; make these unknown, or give numbers": any(
+            rule and len(tables_of(rule.function.expressions[0]).values) for rule in given.following
         ),
     }
     for what, there in refused.items():
@@ -118,8 +121,9 @@ def _check(problem: ShootingProblem) -> None:
 
 @dataclass(frozen=True)
 class _Made:
-    """Parts of the C of a fit. calls : of its objective and residuals. squares : whether it
-    has these."""
+    """Parts of the C of a fit. calls : of its objective and residuals. squares : whether it has
+    these. starts : functions of the start of each trial from parameters, None where it does not
+    depend on these."""
 
     problem: ShootingProblem
     trials: SmoothTrials
@@ -127,6 +131,7 @@ class _Made:
     numbers: Numbers
     calls: Mapping[str, list[Call]]
     squares: bool
+    starts: list[Kernel | None]
 
     @staticmethod
     def of(problem: ShootingProblem) -> _Made:
@@ -149,7 +154,7 @@ class _Made:
             for what in ("constraints", "jacobian"):
                 calls[what] = [*calls_of(nlp, what, kernels, numbers)]
         style = Style(f"{style_of(given.model).prefix}_problem", tables="")
-        return _Made(problem, trials, style, numbers, calls, nlp is not None)
+        return _Made(problem, trials, style, numbers, calls, nlp is not None, _starts(problem))
 
     def entries(self, what: str) -> int:
         """Number of values of a matrix."""
@@ -187,6 +192,24 @@ class _Made:
         }
 
 
+def _starts(problem: ShootingProblem) -> list[Kernel | None]:
+    """Functions of starts from parameters, each once."""
+    given, made, found = problem.given, dict[object, Kernel](), list[Kernel | None]()
+    for rule, start in zip(given.following, given.starts, strict=True):
+        if rule is None:
+            found.append(None)
+            continue
+        rules = dict(zip(rule.states, rule.function.expressions[0], strict=True))
+        known = {x: v for x, v in start.items() if x not in rules}
+        key = (*rules.items(), *known.items())
+        if key not in made:
+            free, name = given.unknowns.owned.parameters, f"start_{len(made)}"
+            numbers = {x: float(np.nan_to_num(value)) for x, value in known.items()}
+            made[key] = start_function(name, given.model, numbers, rules, free)
+        found.append(made[key])
+    return found
+
+
 def _plain(program: Program) -> dict[str, Kernel]:
     return {
         k.name: plain(k)
@@ -202,12 +225,13 @@ def _header(made: _Made) -> str:
     prefix, sizes, unknowns = made.style.prefix, made.sizes, made.trials.unknowns
     layout, problem = made.trials.nlp.layout, made.problem
     jacobian = sizes["Z"] * (sizes["Q"] + 1) + sizes["ENTRIES"] + sizes["ALL"] * (sizes["Q"] + 1)
-    radau = problem.given.steps.method != "rk4"
+    radau, n, p = problem.given.steps.method != "rk4", sizes["N"], sizes["P"]
     filled = {
         "N_Q": sizes["Q"],
         "N_R": sizes["ALL"],
         "WORK_JACOBIAN": jacobian,
         "WORK": 2 * sizes["Z"],
+        "STACK": 8 * (n * (sizes["COLUMNS"] + sizes["R"] + 5) + sizes["M"] * sizes["STAGES"] + p),
         "UNKNOWNS": "".join(
             f" *   q[{k}]  {in_comment(name)}\n" for k, name in enumerate(unknowns.names)
         ),
@@ -317,7 +341,9 @@ def _trials(made: _Made) -> str:
         places = [begin(samples) if len(samples) else 0 for samples, _ in signals]
         kinds = [_KINDS[kind] for _, kind in signals]
         owned = [*map(int, unknowns.owned.places(k))]
+        follows = made.starts[k]
         parts = [
+            "NULL" if follows is None else f"{made.style.prefix}_call_{follows.name}",
             str(layout.nodes[k]),
             str(begin(trial.grid)),
             _list(places),

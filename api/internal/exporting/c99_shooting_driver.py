@@ -19,6 +19,7 @@ extern "C" {
 #define UPPER_N_RESIDUALS {N_R}
 #define UPPER_N_WORK {WORK} /* room that cost and gradient need, in numbers */
 #define UPPER_N_WORK_JACOBIAN {WORK_JACOBIAN} /* room that the others need */
+#define UPPER_STACK {STACK} /* bytes of the stack, without those of a step */
 
 /* q, the unknowns
 {UNKNOWNS} */
@@ -66,10 +67,12 @@ def header(style: Style, filled: Mapping[str, object], squares: bool) -> str:
 
 #: Time stepping and the cost.
 STEPPING = """\
-/* A trial: number of nodes; places of its known numbers: times, samples of inputs, parameters,
- * start; of its states in z; of its unknown start and samples in q. held : whether inputs are
- * constant between nodes (1), straight (0), or a parabola (2); owned : where its parameters are. */
+/* A trial: its start from parameters, where it depends on these; number of nodes; places of its
+ * known numbers: times, samples of inputs, parameters, start; of its states in z; of its unknown
+ * start and samples in q. held : whether inputs are constant between nodes (1), straight (0), or a
+ * parabola (2); owned : where its parameters are. */
 typedef struct {
+    int (*follows)(const double *const *p, double *start);
     int nodes;
     long time, inputs[M + 1], p, x, z, start, samples;
     int held[M + 1], owned[R + 1];
@@ -78,6 +81,12 @@ typedef struct {
 static void parameters_of(const trial *a, const double *q, double *p) {
     for (int k = 0; k < P; k++) p[k] = known[a->p + k];
     for (int k = 0; k < R; k++) p[free_parameters[k]] = q[a->owned[k]];
+}
+
+/* States at the start, and N derivatives of them by each unknown parameter */
+static int start_of(const trial *a, const double *p, double *start) {
+    for (int k = 0; k < N + N * R; k++) start[k] = k < N ? known[a->x + k] : 0.0;
+    return a->follows ? a->follows(&p, start) : 0;
 }
 
 /* State, inputs at the stages, time and length of step i; x of all nodes is one state's course */
@@ -103,14 +112,15 @@ static void step_of(const trial *a, const double *z, int i, double *x, double *u
 
 /* z: courses of states and unknown inputs of all trials, then the unknown parameters */
 static int simulate(const double *q, double *z) {
-    double x[N], u[M * STAGES + 1], p[P + 1], next[N], t, h;
+    double x[N], u[M * STAGES + 1], p[P + 1], next[N], start[N + N * R], t, h;
     for (int k = 0; k < VALUES; k++) z[Z - VALUES + k] = q[k];
     for (int n = 0; n < TRIALS; n++) {
         const trial *a = trials + n;
         double *course = z + a->z;
         const long nodes = a->nodes;
         parameters_of(a, q, p);
-        for (int k = 0; k < N; k++) course[k * nodes] = known[a->x + k];
+        if (start_of(a, p, start)) return 1;
+        for (int k = 0; k < N; k++) course[k * nodes] = start[k];
         for (int k = 0; k < STARTS; k++) course[free_starts[k] * nodes] = q[a->start + k];
         for (long k = 0; k < V * nodes; k++) course[N * nodes + k] = q[a->samples + k];
         for (int i = 0; i + 1 < a->nodes; i++) {
@@ -140,6 +150,7 @@ int PREFIX_cost(const double *q, double *work, double *cost) {
  * input at a stage is a mean of two samples. */
 int PREFIX_gradient(const double *q, double *work, double *gradient) {
     double x[N], u[M * STAGES + 1], p[P + 1], next[N], by[N * COLUMNS], carry[N], t, h;
+    double start[N + N * R];
     double *direct = work + Z;
     const double *const sources[] = {work, NULL, NULL, known};
     int status = simulate(q, work);
@@ -174,6 +185,8 @@ int PREFIX_gradient(const double *q, double *work, double *gradient) {
             for (int k = 0; k < N; k++) carry[k] = next[k];
         }
         for (int k = 0; k < STARTS; k++) gradient[a->start + k] += carry[free_starts[k]];
+        if (start_of(a, p, start)) return 1;
+        for (int j = 0; j < R; j++) gradient[a->owned[j]] += along(carry, start + N * (j + 1));
     }
     return 0;
 }
@@ -192,6 +205,7 @@ int PREFIX_residuals(const double *q, double *work, double *residuals) {
 /* Derivatives of z by q, Z rows of Q numbers */
 static int moved(const double *q, const double *z, double *by_q) {
     double x[N], u[M * STAGES + 1], p[P + 1], next[N], by[N * COLUMNS], t, h;
+    double start[N + N * R];
     for (long k = 0; k < (long)Z * Q; k++) by_q[k] = 0.0;
     for (int k = 0; k < VALUES; k++) by_q[(Z - VALUES + k) * (long)Q + k] = 1.0;
     for (int n = 0; n < TRIALS; n++) {
@@ -199,6 +213,9 @@ static int moved(const double *q, const double *z, double *by_q) {
         const long nodes = a->nodes;
         double *mine = by_q + a->z * Q;
         parameters_of(a, q, p);
+        if (start_of(a, p, start)) return 1;
+        for (int k = 0; k < N; k++)
+            for (int j = 0; j < R; j++) mine[k * nodes * Q + a->owned[j]] = start[N * (j + 1) + k];
         for (int k = 0; k < STARTS; k++) mine[free_starts[k] * nodes * Q + a->start + k] = 1.0;
         for (long k = 0; k < V * nodes; k++) mine[(N * nodes + k) * Q + a->samples + k] = 1.0;
         for (int i = 0; i + 1 < a->nodes; i++) {
