@@ -93,8 +93,8 @@ def _check(problem: ShootingProblem) -> None:
     given, name = problem.given, problem.given.model.name
     late, method = ", ".join(given.delays), given.steps.method
     refused = {
-        "goes from event to event, whose times no step of fixed length meets; export its model, a "
-        "Hybrid, and find the events": isinstance(problem.system, Hybrid),
+        "goes from event to event, whose times steps of fixed length do not meet; export its "
+        "model, with guards and resets if it is a Hybrid": isinstance(problem.system, Hybrid),
         "has delays, whose past steps of one point do not keep; fit it in Python": bool(
             given.model.delays
         ),
