@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import sympy as sp
 
 from kinesym.codegen.c99 import Style, plain, wrapped
 from kinesym.codegen.c99_steps import RADAU, STAGES, VARYING
@@ -42,9 +43,10 @@ from kinesym.internal.problems.shooting_arguments import shooting_program, witho
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 from kinesym.runtime.shooting.smooth_trials import SmoothTrials
+from kinesym.runtime.simulation.following import Following
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.schemes.rk4 import RK4
-from kinesym.symbolic.table import tables_of
+from kinesym.symbolic.table import NumericFunction, tables_of
 
 #: Methods that have steps in C, with their names there and the nodes of their stages.
 METHODS = {"rk4": ("rk4", RK4.nodes), "radau-5": ("radau", RADAU.nodes)}
@@ -106,7 +108,7 @@ def _check(problem: ShootingProblem) -> None:
             method not in METHODS
         ),
         "has starts that are read from tables; make these unknown, or give numbers": any(
-            rule and len(tables_of(rule.function.expressions[0]).values) for rule in given.following
+            rule and len(tables_of(_rules(rule).values()).values) for rule in given.following
         ),
     }
     for what, there in refused.items():
@@ -199,7 +201,7 @@ def _starts(problem: ShootingProblem) -> list[Kernel | None]:
         if rule is None:
             found.append(None)
             continue
-        rules = dict(zip(rule.states, rule.function.expressions[0], strict=True))
+        rules = _rules(rule)
         known = {x: v for x, v in start.items() if x not in rules}
         key = (*rules.items(), *known.items())
         if key not in made:
@@ -208,6 +210,12 @@ def _starts(problem: ShootingProblem) -> list[Kernel | None]:
             made[key] = start_function(name, given.model, numbers, rules, free)
         found.append(made[key])
     return found
+
+
+def _rules(rule: Following) -> dict[str, sp.Expr]:
+    """Expressions of starts, by state."""
+    function = cast(NumericFunction, rule.function)
+    return dict(zip(rule.states, function.expressions[0], strict=True))
 
 
 def _plain(program: Program) -> dict[str, Kernel]:
