@@ -147,6 +147,7 @@ def test_program_prints_cost_and_gradient(tmp_path):
     values = [float(line.split()[-1]) for line in said.splitlines()]
     agree(values, [problem.cost({k: 0.5}), *problem.gradient({k: 0.5})])
     assert "d cost / d k = " in said
+    assert ks.export(problem, folder, guess={k: 0.5}).changed == ()
 
 
 def two_noises():
