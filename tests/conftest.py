@@ -107,6 +107,8 @@ INTERPRETED = (
     "api/test_exchanged.py",
     "api/test_export.py",
     "api/test_export_c99.py",
+    "api/test_export_delays.py",
+    "api/test_export_shooting.py",
     "api/test_forecast.py",
     "api/test_gauss_newton.py",
     "api/test_grid_error.py",
