@@ -103,6 +103,7 @@ COMPILED = (
     "api/test_shooting.py",
     "api/test_simulation.py",
     "api/test_stepping.py",
+    "models/test_ship.py",
 )
 
 
