@@ -118,6 +118,8 @@ class Writer:
             if every[-2] == sp.true:
                 del every[-2]
             return self._call("if", every)
+        if isinstance(e, sp.ITE):
+            return self._call("if", e.args)
         if type(e) in _SIGNS:
             left, right = (self._known[part].within(_SUM) for part in e.args)
             return _Written(f"{left} {_SIGNS[type(e)]} {right}", _COMPARED)
@@ -186,7 +188,9 @@ def _parts(e: sp.Basic) -> tuple[sp.Basic, ...]:
         return e.variables
     if isinstance(e, sp.Piecewise):
         return tuple(part for pair in e.args for part in (pair.cond, pair.expr))
-    if isinstance(e, sp.Add | sp.Mul | sp.Pow | sp.And | sp.Or | sp.Not | sp.UnevaluatedExpr):
+    if isinstance(e, sp.Add | sp.Mul | sp.Pow | sp.And | sp.Or | sp.Not | sp.ITE):
+        return tuple(e.args)
+    if isinstance(e, sp.UnevaluatedExpr):
         return tuple(e.args)
     if type(e) in NAMES or type(e) in _SIGNS:
         return tuple(e.args)
