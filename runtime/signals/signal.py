@@ -159,6 +159,18 @@ class Signal(Displayed):
         signal._put(at, every, (at[0], at[-1]), "pieces")
         return signal
 
+    @classmethod
+    def of_parts(
+        cls, begin: ArrayLike, coefficients: ArrayLike, span: Sequence[float], between: str
+    ) -> Signal:
+        """The signal that has these attributes, as one that was written has. Raises `ValueError` as
+        `Signal`."""
+        at, *rows = increasing([begin, *np.asarray(coefficients)], ["begins", *"1234"], "a signal")
+        low, high = span
+        signal = cls.__new__(cls)
+        signal._put(at, np.array(rows), (low, high), str(between))
+        return signal
+
     def stretched(self, factor: float) -> Signal:
         """Signal stretched in time by `factor`. Raises `ValueError` if that is not positive."""
         factor = positive(factor, "the factor by which a signal is stretched")

@@ -53,7 +53,6 @@ _OF_ONE = {
 }
 
 
-
 def remainder(a: sp.Expr, b: sp.Expr) -> sp.Expr:
     """a modulo b, as it stands: SymPy would take factors out, and numbers modulo others."""
     return sp.Mod(a, b, evaluate=b.is_zero or (a.is_number and b.is_number))

@@ -1,0 +1,184 @@
+"""Claims of a solution, checked without solving: that it is one, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kinesym.internal.fitting.certificate import told
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.shooting.optimizers import Minimisation
+from kinesym.runtime.summary import listed
+
+#: Largest violation of the conditions of optimality that still counts as a solution [-]; of the
+#: constraints as of the gradient, relative to its largest terms.
+_MET = 1e-6
+#: The same of gradient and objective where standard deviations of measurements are estimated in
+#: turn with the fit, which ends as they change by 1e-4.
+_REWEIGHED = 1e-3
+#: Relative difference of numbers that are computed again on another machine.
+_SAME = 1e-6
+#: The same of errors of discretisation, which are differences.
+_SMALL = 1e-9
+#: Distance of an unknown from its bound, in its size, at which it is there [-].
+_AT = 1e-6
+
+
+class Told(NamedTuple):
+    """Number that is said of a solution: its name, as recorded, and as computed again."""
+
+    name: str
+    recorded: float
+    again: float
+
+    @property
+    def same(self) -> bool:
+        """Whether both are the same but for rounding."""
+        one, other = self.recorded, self.again
+        if np.isnan(one) or np.isnan(other):
+            return bool(np.isnan(one) and np.isnan(other))
+        return apart(one, other) <= _SAME or abs(one - other) <= _SMALL
+
+
+class Claims(NamedTuple):
+    """Claims that were checked: a sentence on optimality, whether it is met, and what else is
+    said."""
+
+    optimality: str
+    met: bool
+    told: Sequence[Told]
+
+
+def of_solution(problem: Discretisation, solution: Solution) -> Claims:
+    """Claims of a solution of a collocation problem.
+
+    Sums of the conditions of optimality are taken in extended precision (`numpy.longdouble`),
+    functions and derivatives in double. Raises `ValueError` for a solution of another problem.
+    """
+    grids = problem.on_grid_of(solution)
+    found = _of_its_objective(grids, solution)
+    slope, gap, idle = optimality(found, solution)
+    cost = apart(found.cost(solution.free_vector), solution.objective)
+    most = _MET if found is grids else _REWEIGHED
+    met = max(slope, cost) <= most and max(gap, idle) <= _MET
+    words = (
+        f"gradient of the Lagrangian {slope:.1e}, constraints {gap:.1e}, complementarity "
+        f"{idle:.1e}, {_objective(solution, cost)}"
+    )
+    bare = replace(solution, grid=[], likelihood=[], uncertainty=[], notes=[])
+    judged = told(grids, bare, found)
+    rows = [Told("log L", solution.log_likelihood, judged.log_likelihood)]
+    name, pair = "largest error of the grid", (solution, judged)
+    if any(each.grid for each in pair):
+        errors = (each.grid[0].largest if each.grid else np.nan for each in pair)
+        rows.append(Told(name, *errors))
+    return Claims(words, met, rows)
+
+
+def of_fit(problem: ShootingProblem, fit: Fit) -> Claims:
+    """Claims of a fit by shooting: no derivative within the bounds is left, or derivatives say that
+    no step lowers the objective, and segments meet. Raises `ValueError` for a fit of another
+    problem, and if a simulation does not reach its end."""
+    check_fit(problem, fit)
+    made, again = problem.identification().again(fit)
+    task, q = made.problem, fit.values
+    trials, slopes, unit = task.trials, task.slopes(q), task.unit
+    low, high = task.bounds
+    outside = max(float((low - q).max(initial=0.0)), float((q - high).max(initial=0.0)))
+    gaps = np.abs(trials.gaps(q)) if trials.unknowns.several else np.zeros(0)
+    gap = max(outside, float(gaps.max(initial=0.0)))
+    gradient = trials.gradient(q)
+    slope = _projected(task, q, gradient * slopes / unit)
+    moved = float(np.abs((gradient - fit.gradient) * slopes).max(initial=0.0)) / unit
+    cost = apart(trials.cost(q), fit.objective)
+    least = slope <= _MET or (made.success and not trials.unknowns.several)
+    most = _REWEIGHED if fit.noise else _MET
+    met = least and gap <= _MET and max(cost, moved) <= most
+    words = f"gradient within the bounds {slope:.1e}, gaps {gap:.1e}, {_objective(fit, cost)}"
+    rows = [Told("log L", fit.log_likelihood, again.log_likelihood)]
+    if fit.grid or again.grid:
+        rows.append(Told("largest shift by the steps", _shift(fit), _shift(again)))
+    return Claims(words, met, rows)
+
+
+def check_fit(problem: ShootingProblem, fit: Fit) -> None:
+    """Raise `ValueError` for a fit of other unknowns, or of another model."""
+    model, names = problem.given.model.name, problem.given.unknowns.names
+    if fit.model != model or list(fit.names) != list(names):
+        raise ValueError(
+            f"the fit is of {fit.model} and {listed(fit.names)}, the problem of {model} and "
+            f"{listed(names)}"
+        )
+
+
+def _projected(task: Minimisation, q: Array, gradient: Array) -> float:
+    """Largest derivative of a scaled objective that is left within the bounds, with multipliers of
+    the gaps between segments, which follow from it by least squares."""
+    y, (low, high) = task.scaled(q), task.scaled_bounds
+    at_low, at_high = y - low <= _AT, high - y <= _AT
+    total, inside = gradient, ~(at_low | at_high)
+    if task.trials.unknowns.several:
+        gaps = task.trials.gap_jacobian(q).toarray() * task.slopes(q)
+        total = gradient - gaps.T @ np.linalg.lstsq(gaps[:, inside].T, gradient[inside])[0]
+    left = np.where((at_low & (total > 0.0)) | (at_high & (total < 0.0)), 0.0, total)
+    return float(np.abs(left).max(initial=0.0))
+
+
+def _shift(fit: Fit) -> float:
+    """Largest shift of an estimate by the steps, relative to its size; NaN if not known."""
+    if not fit.grid:
+        return np.nan
+    error = fit.grid[0]
+    return max(
+        (abs(s) / (error.sizes[name] or 1.0) for name, s in error.shifts.items()), default=0.0
+    )
+
+
+def optimality(problem: Discretisation, solution: Solution) -> tuple[float, float, float]:
+    """Violations of the conditions of optimality (Karush, Kuhn, Tucker) by a solution: gradient of
+    the Lagrangian relative to its largest term, constraints and bounds, complementarity."""
+    z = solution.free_vector
+    low, high = problem.variable_bounds
+    floor, ceiling = problem.constraint_bounds
+    values = problem.constraints(z)
+    terms = problem.constraint_jacobian(z).tocoo()
+    gradient = problem.cost_gradient(z)
+    products = terms.data.astype(np.longdouble) * solution.multipliers[terms.row]
+    lower, upper = solution.lower_multipliers, solution.upper_multipliers
+    total = gradient.astype(np.longdouble) - lower + upper
+    np.add.at(total, terms.col, products)
+    scale = max(1.0, *(float(np.abs(row).max(initial=0.0)) for row in (gradient, products)))
+    sizes = np.ones(len(values))
+    np.maximum.at(sizes, terms.row, np.abs(terms.data * z[terms.col]))
+    outside = [(floor - values) / sizes, (values - ceiling) / sizes, low - z, z - high]
+    gap = max(float(side.max(initial=0.0)) for side in outside)
+    idle = 0.0
+    for push, side in ((lower, low), (upper, high)):
+        room = np.where(np.isfinite(side), z - side, 1.0)  # no bound has no multiplier
+        wrong = max(np.abs(push * room).max(initial=0.0), -push.min(initial=0.0))
+        idle = max(idle, float(wrong) / scale)
+    return float(np.abs(total).max(initial=0.0)) / scale, gap, idle
+
+
+def apart(one: float, other: float) -> float:
+    """Relative difference of two numbers."""
+    return abs(one - other) / max(abs(one), abs(other), 1e-300)
+
+
+def _objective(solution: Solution | Fit, cost: float) -> str:
+    return f"objective {solution.objective:.10g} to {cost:.1e}"
+
+
+def _of_its_objective(problem: Discretisation, solution: Solution) -> Discretisation:
+    """The problem whose objective the solution has: as it is, or with the standard deviations that
+    were estimated."""
+    std = {each.group: each.std for each in solution.noise}
+    plain = apart(problem.cost(solution.free_vector), solution.objective) <= _SAME
+    return problem if plain or not std else problem.with_std(std)
