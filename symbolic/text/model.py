@@ -104,9 +104,9 @@ def symbol_entry(symbol: Any) -> dict[str, Any]:
     return {**_declared(symbol, {}), **of_time}
 
 
-def symbol_in(row: Entries) -> Any:
-    """The symbol of an entry of `symbol_entry`."""
-    return _named(row, _function_of_time if row.flag("of_time") else _symbol)
+def symbol_in(row: Entries, name: str) -> Any:
+    """The symbol of an entry of `symbol_entry`, whose name was taken already."""
+    return _named(row, name, _function_of_time if row.flag("of_time") else _symbol)
 
 
 def _of_delay(delay: Delay, write: Writer) -> str:
@@ -142,8 +142,8 @@ def arguments_in(entries: Entries) -> tuple[dict[str, Any], Scope]:
     inputs = [_signal(row, units) for row in entries.rows("inputs")]
     parameters = []
     for row in entries.rows("parameters"):
-        parameters.append(_named(row, _symbol))
-        p = name_of(parameters[-1])
+        p = row.text("name")
+        parameters.append(_named(row, p, _symbol))
         _put_unit(row, p, units)
         if row.flag("positive"):
             positive.append(p)
@@ -184,7 +184,7 @@ def arguments_in(entries: Entries) -> tuple[dict[str, Any], Scope]:
 
 
 def _signal(row: Entries, units: dict[str, str]) -> Any:
-    found = _named(row, _function_of_time)
+    found = _named(row, row.text("name"), _function_of_time)
     _put_unit(row, name_of(found), units)
     row.done()
     return found
@@ -205,9 +205,8 @@ def _assumptions(row: Entries) -> dict[str, bool]:
     return assumed
 
 
-def _named(row: Entries, make: Any) -> Any:
-    """The symbol of an entry."""
-    name = row.text("name")
+def _named(row: Entries, name: str, make: Any) -> Any:
+    """The symbol of an entry, with a name."""
     assumed = _assumptions(row)
     try:
         found = make(name, assumed)
@@ -239,7 +238,7 @@ def _program_in(entries: Entries, scope: Scope) -> tuple[list[tuple[Any, Any]], 
         inner = Scope(symbols, scope.rates, scope.functions, frozenset(later))
         value = expression(row.text("value"), row.at("value"), inner)
         later.discard(name)
-        symbols[name] = symbol_in(row)
+        symbols[name] = symbol_in(row, name)
         found.append((symbols[name], value))
         row.done()
     return found, Scope(symbols, scope.rates, scope.functions)

@@ -93,7 +93,7 @@ class _Writing:
                 return {_MARK + name: kind.write(value, self)}
         if isinstance(value, tuple):
             return self.each(value)
-        if isinstance(value, Mapping) or hasattr(value, "keys"):
+        if isinstance(value, Mapping) or hasattr(value, "columns"):  # of a table
             value = mapping(value, self.place)
             named = {name_of(k) if isinstance(k, sp.Basic) else k: v for k, v in value.items()}
             if all(isinstance(key, str) and not key.startswith(_MARK) for key in named):
@@ -210,7 +210,7 @@ def _write_system(value: Model | Hybrid, to: _Writing) -> str:
 def _write_signal(value: Signal, to: _Writing) -> dict[str, Any]:
     if value.expressions:
         return {"pieces": to(tuple(value.expressions))}
-    told = {name: getattr(value, name) for name in ("begin", "coefficients", "span", "between")}
+    told = {name: each for name, each in sorted(vars(value).items()) if name != "expressions"}
     return {name: to.within(name)(each) for name, each in told.items()}
 
 
@@ -220,7 +220,7 @@ def _read_signal(found: Any, of: _Reading) -> Signal:
 
 
 #: Arguments of an experiment that are attributes, too.
-_OF_EXPERIMENT = ("time", "duration", "parameters", "labels", "bounds", "history")
+_OF_EXPERIMENT = ("time", "nodes", "duration", "parameters", "labels", "bounds", "history")
 
 
 def _write_experiment(value: Experiment, to: _Writing) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def told_in(
 ) -> dict[str, Any]:
     """The values of `members_of`. Raises `ValueError` for what does not fit."""
     entries = Entries(data, "problem.json")
-    symbols = [symbol_in(row) for row in entries.rows("symbols")]
+    symbols = [symbol_in(row, row.text("name")) for row in entries.rows("symbols")]
     functions = functions_in(entries)
     marks = {name: lambda orders, x, made=made: made(*x) for name, made in _MARKS.items()}
     scope = Scope(
