@@ -50,7 +50,10 @@ DRIVEN = ks.Experiment(
 )
 SHARES = ks.Experiment(nodes=5, duration=(0.5, 2.0), measurements={"x": np.ones(5)})
 PHASES = ks.Phases(
-    [ks.Phase(("floor",), nodes=7, inputs={"u": np.arange(7.0)}), ks.Phase(hits=[], modes={"on": 1})],
+    [
+        ks.Phase(("floor",), nodes=7, inputs={"u": np.arange(7.0)}),
+        ks.Phase(hits=[], modes={"on": 1}),
+    ],
     links=[ks.at_end(x) - ks.at_start(x)],
     cycle=[ks.periodic(x, v, -1)],
     start=[(ks.at_start(v), 0.0, None)],
@@ -89,7 +92,11 @@ COLLOCATION = BOTH | {
     + ks.l1(u)
     + ks.total_variation(u)
     + 2.0 * ks.LeastSquares("huber", 1.5),
-    "bounds": {"x": (None, 1.0), "v": ([0, 1], DRIVEN.signals["bent"]), "s": (-1.0, pd.Series([1.0, 2.0]))},
+    "bounds": {
+        "x": (None, 1.0),
+        "v": ([0, 1], DRIVEN.signals["bent"]),
+        "s": (-1.0, pd.Series([1.0, 2.0])),
+    },
     "boundary": [
         ks.at_start(x) - sp.Rational(1, 3),
         (ks.at_end(x) * ks.at_start(v), -1.0, None),
@@ -202,7 +209,9 @@ def test_phases_of_a_system_with_events(tmp_path):
     floor = ks.hybrid.Contact("floor", height, force)
     problem = ks.Collocation(
         ks.hybrid.Hybrid(model, contacts=[floor]),
-        ks.Phases([ks.Phase(nodes=5), ks.Phase(("floor",), nodes=5)], start=[ks.at_start(height) - 1]),
+        ks.Phases(
+            [ks.Phase(nodes=5), ks.Phase(("floor",), nodes=5)], start=[ks.at_start(height) - 1]
+        ),
         objective=ks.Integral(push**2),
         unknown_inputs={push: ks.held(-5, 5)},
     )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kinesym.internal.fitting.certificate import told
+from kinesym.internal.fitting.curvature import converged
 from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.marginal_fit import log_likelihood, marginal, standard_errors
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.shooting.optimizers import Minimisation
@@ -60,26 +63,34 @@ def of_solution(problem: Discretisation, solution: Solution) -> Claims:
     """Claims of a solution of a collocation problem.
 
     Sums of the conditions of optimality are taken in extended precision (`numpy.longdouble`),
-    functions and derivatives in double. Raises `ValueError` for a solution of another problem.
+    functions and derivatives in double. With process noise or random effects, trajectories are the
+    best ones with the parameters, and these have the largest likelihood. Raises `ValueError` for a
+    solution of another problem.
     """
     grids = problem.on_grid_of(solution)
-    found = _of_its_objective(grids, solution)
-    slope, gap, idle = optimality(found, solution)
+    integrated = grids.estimation.integrated
+    found = (
+        converged(grids, solution, "claim")[0] if integrated else _of_its_objective(grids, solution)
+    )
+    mine = grids.layout.parameter_offset + np.flatnonzero(~grids.population.random)
+    held = mine if integrated else mine[:0]
+    slope, gap, idle = optimality(found, solution, held)
+    words = (
+        f"gradient of the Lagrangian {slope:.1e}, constraints {gap:.1e}, complementarity {idle:.1e}"
+    )
+    likely = _marginal_slope(grids, solution) if integrated else 0.0
+    words += f", of log L {likely:.1e} per standard error" if integrated else ""
     cost = apart(found.cost(solution.free_vector), solution.objective)
     most = _MET if found is grids else _REWEIGHED
-    met = max(slope, cost) <= most and max(gap, idle) <= _MET
-    words = (
-        f"gradient of the Lagrangian {slope:.1e}, constraints {gap:.1e}, complementarity "
-        f"{idle:.1e}, {_objective(solution, cost)}"
-    )
+    met = max(slope, cost) <= most and max(gap, idle) <= _MET and likely <= _REWEIGHED
     bare = replace(solution, grid=[], likelihood=[], uncertainty=[], notes=[])
     judged = told(grids, bare, found)
-    rows = [Told("log L", solution.log_likelihood, judged.log_likelihood)]
-    name, pair = "largest error of the grid", (solution, judged)
-    if any(each.grid for each in pair):
-        errors = (each.grid[0].largest if each.grid else np.nan for each in pair)
-        rows.append(Told(name, *errors))
-    return Claims(words, met, rows)
+    again = log_likelihood(grids, solution) if integrated else judged.log_likelihood
+    rows = [Told("log L", solution.log_likelihood, again)]
+    if solution.grid or judged.grid:
+        errors = [each.grid[0].largest if each.grid else np.nan for each in (solution, judged)]
+        rows.append(Told("largest error of the grid", *errors))
+    return Claims(f"{words}, {_objective(solution, cost)}", met, rows)
 
 
 def of_fit(problem: ShootingProblem, fit: Fit) -> Claims:
@@ -141,9 +152,23 @@ def _shift(fit: Fit) -> float:
     )
 
 
-def optimality(problem: Discretisation, solution: Solution) -> tuple[float, float, float]:
+def _marginal_slope(problem: Discretisation, solution: Solution) -> float:
+    """Largest derivative of -2 log L of process noise or random effects, per standard error."""
+    z, some = solution.free_vector, problem.population
+    std = {each.group: each.std for each in solution.noise}
+    errors = standard_errors(problem, z, solution)
+    _, limits = some.start(problem.layout.parameter_values(z), errors)
+    made = marginal(problem, std, limits, SolverOptions({}), lambda step: None)
+    slopes = made.slopes_at(z, some.from_natural(solution.parameters), list(std.values()))
+    return float(np.abs(slopes).max(initial=0.0))
+
+
+def optimality(
+    problem: Discretisation, solution: Solution, held: Any = ()
+) -> tuple[float, float, float]:
     """Violations of the conditions of optimality (Karush, Kuhn, Tucker) by a solution: gradient of
-    the Lagrangian relative to its largest term, constraints and bounds, complementarity."""
+    the Lagrangian relative to its largest term, constraints and bounds, complementarity. held :
+    entries of the free vector that are given."""
     z = solution.free_vector
     low, high = problem.variable_bounds
     floor, ceiling = problem.constraint_bounds
@@ -154,13 +179,16 @@ def optimality(problem: Discretisation, solution: Solution) -> tuple[float, floa
     lower, upper = solution.lower_multipliers, solution.upper_multipliers
     total = gradient.astype(np.longdouble) - lower + upper
     np.add.at(total, terms.col, products)
+    given = np.isin(np.arange(len(z)), held)
+    total[given] = 0.0
     scale = max(1.0, *(float(np.abs(row).max(initial=0.0)) for row in (gradient, products)))
     sizes = np.ones(len(values))
     np.maximum.at(sizes, terms.row, np.abs(terms.data * z[terms.col]))
     outside = [(floor - values) / sizes, (values - ceiling) / sizes, low - z, z - high]
     gap = max(float(side.max(initial=0.0)) for side in outside)
     idle = 0.0
-    for push, side in ((lower, low), (upper, high)):
+    for multipliers, side in ((lower, low), (upper, high)):
+        push = np.where(given, 0.0, multipliers)
         room = np.where(np.isfinite(side), z - side, 1.0)  # no bound has no multiplier
         wrong = max(np.abs(push * room).max(initial=0.0), -push.min(initial=0.0))
         idle = max(idle, float(wrong) / scale)
