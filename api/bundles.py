@@ -32,8 +32,7 @@ from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.solution import Solution
 from kinesym.shooting import Shooting
-from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.model import Model
+from kinesym.symbolic.hybrid.model import read_system
 from kinesym.symbolic.names import check_known
 from kinesym.symbolic.text import document
 
@@ -213,7 +212,7 @@ class Bundle(Displayed):
         systems = {name for name in members if Path(name).stem.startswith("model")}
         for name in (*systems, "solution.nc"):
             Path(folder, name).write_bytes(members[name])
-        models = {name: _system(Path(folder, name)) for name in systems}
+        models = {name: read_system(Path(folder, name)) for name in systems}
         told = told_in(
             document.loaded(members["problem.json"]), _unpacked(members["data.npz"]), models
         )
@@ -255,12 +254,6 @@ class Bundle(Displayed):
         if self.call == "solve":
             return self.problem.solve(self.start, **self.options)
         return self.problem.multistart(guess=self.guess, **self.options).best
-
-
-def _system(path: Path) -> Model | Hybrid:
-    """The model or system with events of a file."""
-    kind = document.loaded(path.read_bytes())["kinesym"]
-    return {"model": Model, "hybrid": Hybrid}[kind].read(path)
 
 
 # -- the file -------------------------------------------------------------------------------------

@@ -128,6 +128,14 @@ def reading(path: str | Path, kind: str) -> Iterator[Entries]:
         found.done()
 
 
+def kind_of(path: str | Path) -> str:
+    """What a file says that it is, "model" or "hybrid"; empty if nothing. Raises as `reading`."""
+    data = content_of(path)
+    with naming(path):
+        found = loaded(data)
+    return str(found.get("kinesym", "")) if isinstance(found, dict) else ""
+
+
 def loaded(data: bytes) -> Any:
     """What JSON says, in UTF-8. Raises `ValueError` for anything else, and for numbers that double
     precision does not have."""
