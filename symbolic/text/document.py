@@ -129,7 +129,7 @@ def reading(path: str | Path, kind: str) -> Iterator[Entries]:
 
 
 def kind_of(path: str | Path) -> str:
-    """What a file says that it is, "model" or "hybrid"; empty if nothing. Raises as `reading`."""
+    """Kind of a file, "model" or "hybrid", as it says; empty if it does not. Raises as `reading`."""
     data = content_of(path)
     with naming(path):
         found = loaded(data)
@@ -137,7 +137,7 @@ def kind_of(path: str | Path) -> str:
 
 
 def loaded(data: bytes) -> Any:
-    """What JSON says, in UTF-8. Raises `ValueError` for anything else, and for numbers that double
+    """Content of JSON, in UTF-8. Raises `ValueError` for anything else, and for numbers that double
     precision does not have."""
     try:
         return json.loads(

@@ -83,7 +83,7 @@ class _Writing:
         return replace(self, place=f"{self.place}/{key}" if self.place else str(key))
 
     def __call__(self, value: Any) -> Any:
-        """What JSON has for a value. Raises `ValueError` for what cannot travel."""
+        """JSON for a value. Raises `ValueError` for what cannot travel."""
         if value is None or isinstance(value, bool | np.bool_ | int | np.integer | str):
             return value.item() if isinstance(value, np.generic) else value
         if isinstance(value, float | np.floating) and math.isfinite(value):
@@ -109,13 +109,13 @@ class _Writing:
         )
 
     def each(self, values: Iterable[Any]) -> list[Any]:
-        """What JSON has for the values of a sequence."""
+        """JSON for the values of a sequence."""
         return [self.within(k)(value) for k, value in enumerate(values)]
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """Reader of a value from what JSON has. place : for messages."""
+    """Reader of a value from JSON. place : for messages."""
 
     scope: Scope
     arrays: Mapping[str, Array]
@@ -149,7 +149,7 @@ class _Reading:
 
 
 class Kind(NamedTuple):
-    """A kind of values: its classes, what JSON has for one, and the value of that."""
+    """A kind of values: its classes, and functions from a value to JSON and back."""
 
     of: Any
     write: Callable[[Any, _Writing], Any]
