@@ -26,7 +26,13 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.kernel import Program
 from kinesym.collocation import Collocation
 from kinesym.internal.fitting.bundled import members_of, told_in
-from kinesym.internal.fitting.claims import Claims, check_fit, of_fit, of_solution
+from kinesym.internal.fitting.claims import (
+    Claims,
+    check_fit,
+    check_solution,
+    of_fit,
+    of_solution,
+)
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.multistart import MultiStart
@@ -70,7 +76,7 @@ _KINDS: Mapping[str, _Kind] = MappingProxyType(
         "collocation": _Kind(
             *(Collocation, Solution, lambda asked: asked.problem.formulation.question),
             lambda asked: asked.program,
-            lambda asked, found: asked.problem.on_grid_of(found),
+            lambda asked, found: check_solution(asked.problem, found),
             lambda asked, found: of_solution(asked.problem, found),
         ),
         "shooting": _Kind(

@@ -129,7 +129,7 @@ def reading(path: str | Path, kind: str) -> Iterator[Entries]:
 
 
 def kind_of(path: str | Path) -> str:
-    """Kind of a file, "model" or "hybrid", as it says; empty if it does not. Raises as `reading`."""
+    """Kind of a file, "model" or "hybrid", as it says; empty if not. Raises as `reading`."""
     data = content_of(path)
     with naming(path):
         found = loaded(data)

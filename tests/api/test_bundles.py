@@ -235,6 +235,7 @@ def test_what_cannot_be_bundled_is_refused_before_a_file_is_written(fit, tmp_pat
         ((other, other.solve({k: 5.0})), "a bundle cannot hold arguments/bounds/x/0"),
         ((simulated({k: (1, 30)}), solution), "expected a kinesym.Fit"),
         ((SPRING, solution), "expected a kinesym.Collocation or a kinesym.Shooting"),
+        ((problem.refined(solution, 1e-4), solution), "is on finer grids than its arguments"),
     ):
         with pytest.raises(ValueError, match=words):
             ks.bundle(*wrong, path)

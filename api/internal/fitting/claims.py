@@ -13,6 +13,7 @@ from kinesym.internal.fitting.curvature import converged
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.marginal_fit import log_likelihood, marginal, standard_errors
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.internal.problems.formulation import formulate
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.fit import Fit
@@ -117,6 +118,18 @@ def of_fit(problem: ShootingProblem, fit: Fit) -> Claims:
     if fit.grid or again.grid:
         rows.append(Told("largest shift by the steps", _shift(fit), _shift(again)))
     return Claims(words, met, rows)
+
+
+def check_solution(problem: Discretisation, solution: Solution) -> None:
+    """Raise `ValueError` for a solution of another problem, and for a problem on other grids than
+    its arguments say."""
+    problem.on_grid_of(solution)
+    asked = formulate(problem.formulation.question)[1].trials
+    if [trial.n_nodes for trial in asked] != [trial.n_nodes for trial in problem.trials]:
+        raise ValueError(
+            "the problem is on finer grids than its arguments say, as `refined` makes them; bundle "
+            "the one that was refined, with a solution of its solve(tolerance_grid=...)"
+        )
 
 
 def check_fit(problem: ShootingProblem, fit: Fit) -> None:
