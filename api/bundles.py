@@ -7,79 +7,140 @@ import json
 import platform
 import zipfile
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from importlib.metadata import version
+from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kinesym.base.checks import check_kind, check_path, naming
-from kinesym.base.files import replacing
+from kinesym.base.checks import naming, shown
+from kinesym.base.files import content_of, replacing
 from kinesym.base.notebook import Displayed
 from kinesym.codegen.c import emit
+from kinesym.codegen.kernel import Program
 from kinesym.collocation import Collocation
-from kinesym.internal.fitting.bundled import problem_members, question_of
-from kinesym.internal.fitting.certificate import told
-from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.bundled import members_of, told_in
+from kinesym.internal.fitting.claims import (
+    Claims,
+    check_fit,
+    check_solution,
+    of_fit,
+    of_solution,
+)
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.solution import Solution
-from kinesym.symbolic.model import Model
+from kinesym.shooting import Shooting
+from kinesym.symbolic.hybrid.model import read_system
+from kinesym.symbolic.names import check_known
 from kinesym.symbolic.text import document
-from kinesym.symbolic.text.model import arguments_in
 
+#: Version of the members of a bundle.
+_VERSION = 2
 #: End of a bundle: the SHA-256 of all bytes before it, as the comment of the ZIP file.
 _SEAL = b"kinesym sha256 "
 #: Bytes of this end.
 _SEALED = len(_SEAL) + 64
-#: Largest violation of the conditions of optimality that still counts as a solution [-]; of the
-#: constraints as of the gradient, relative to its largest terms.
-_MET = 1e-6
-#: The same of gradient and objective where standard deviations of measurements are estimated in
-#: turn with the fit, which ends as they change by 1e-4.
-_REWEIGHED = 1e-3
-#: Relative difference of numbers that are computed again on another machine.
-_SAME = 1e-6
 #: A member is no larger than this when it is unpacked [bytes].
 _UNPACKED = 1 << 30
 #: Errors that a damaged ZIP file ends in.
 _DAMAGED = (KeyError, TypeError, AttributeError, ValueError, EOFError, RuntimeError, zlib.error)
+#: Errors that members end in which do not fit together.
+_MISFITS = (KeyError, IndexError, TypeError, AttributeError, RecursionError)
 #: Packages whose versions numbers depend on.
 _PACKAGES = ("kinesym", "numpy", "scipy", "sympy")
 
 
-def bundle(problem: Collocation, solution: Solution, path: str | Path, guess: Any = None) -> None:
-    """Write a fit as one file, `fit.kin`: the model as text, options, data, the start, generated C,
-    the solution with its multipliers, versions, and SHA-256 of all of it.
+class _Kind(NamedTuple):
+    """A kind of problems: its class, that of its solutions, its arguments as they were given, its
+    kernels, a check that a solution is one of it, and the claims of a solution."""
+
+    made: Any
+    solution: Any
+    question: Callable[[Any], Any]
+    program: Callable[[Any], Program]
+    check: Callable[[Any, Any], Any]
+    claims: Callable[[Any, Any], Claims]
+
+
+#: Kinds of problems by name.
+_KINDS: Mapping[str, _Kind] = MappingProxyType(
+    {
+        "collocation": _Kind(
+            *(Collocation, Solution, lambda asked: asked.problem.formulation.question),
+            lambda asked: asked.program,
+            lambda asked, found: check_solution(asked.problem, found),
+            lambda asked, found: of_solution(asked.problem, found),
+        ),
+        "shooting": _Kind(
+            *(Shooting, Fit, lambda asked: asked.problem.question),
+            lambda asked: asked.problem.kernels,
+            lambda asked, found: check_fit(asked.problem, found),
+            lambda asked, found: of_fit(asked.problem, found),
+        ),
+    }
+)
+
+
+def bundle(
+    problem: Collocation | Shooting,
+    solution: Solution | Fit | MultiStart,
+    path: str | Path,
+    guess: Any = None,
+    **options: Any,
+) -> None:
+    """Write a fit as one file, `fit.kin`: models as text, all arguments of the problem, data, the
+    start, options, generated C, the solution, versions, and SHA-256 of all of it.
 
     `kinesym verify fit.kin` checks it without solving, `kinesym rerun fit.kin` solves again;
-    `Bundle.read` opens it. guess : the guess that was solved from, for `rerun`.
+    `Bundle.read` opens it. solution : what `solve` found, or the best one of `multistart`. guess,
+    options : the arguments with which it was found, for `rerun`, such as `max_iterations=500` of
+    `solve`, or `starts=50, seed=3` of `multistart`.
 
-    Raises `ValueError` for a solution of another problem, and for what a bundle cannot hold, by
-    name: systems with events, phases, conditions, priors, values per trial, losses, sensors,
-    process noise.
+    Raises `ValueError` for a solution of another problem, for an option that there is not, and by
+    its place for what is code, as functions of Python.
     """
-    check_kind(problem, Collocation, "kinesym")
-    check_kind(solution, Solution, "kinesym")
-    question = problem.problem.formulation.question
-    members: dict[str, bytes] = {}
-    for name, content in problem_members(question).items():
-        members[name] = content if isinstance(content, bytes) else _packed(content)
-    problem.problem.on_grid_of(solution)  # raises for one of another problem
-    members["start.npz"] = _packed({"z": problem.pack(guess)})
+    name = next((name for name, kind in _KINDS.items() if isinstance(problem, kind.made)), None)
+    if name is None:
+        raise ValueError(
+            f"expected a kinesym.Collocation or a kinesym.Shooting, got {shown(problem)}"
+        )
+    kind, many = _KINDS[name], isinstance(solution, MultiStart)
+    best = solution.best if isinstance(solution, MultiStart) else solution
+    if not isinstance(best, kind.solution):
+        raise ValueError(f"expected a kinesym.{kind.solution.__name__}, got {shown(solution)}")
+    kind.check(problem, best)
+    call, start = problem.multistart if many else problem.solve, problem.pack(guess)
+    _check_options(call, options)
+    told = members_of(
+        {
+            "problem": name,
+            "arguments": _arguments(kind.question(problem)),
+            "call": call.__name__,
+            "guess": guess if guess is None or isinstance(guess, Mapping) else start,
+            "options": options,
+        }
+    )
+    members = {"problem.json": told.text.encode(), "data.npz": _packed(told.arrays)}
+    members["start.npz"] = _packed({"z": start})
     with TemporaryDirectory() as folder:
-        model, solved = Path(folder, "model.json"), Path(folder, "solution.nc")
-        question.system.write(model)
-        solution.save(solved)
-        members |= {"model.json": model.read_bytes(), "solution.nc": solved.read_bytes()}
-    for name, text in emit(problem.program).files.items():
-        members[f"code/{name}"] = text.encode()
+        for member, system in told.models.items():
+            system.write(Path(folder, member))
+            members[member] = Path(folder, member).read_bytes()
+        best.save(Path(folder, "solution.nc"))
+        members["solution.nc"] = Path(folder, "solution.nc").read_bytes()
+    for file, text in emit(kind.program(problem)).files.items():
+        members[f"code/{file}"] = text.encode()
     about = {
         "kinesym": "bundle",
-        "version": document.VERSION,
+        "version": _VERSION,
         "versions": {name: version(name) for name in _PACKAGES},
         "python": platform.python_version(),
         "members": {name: sha256(data).hexdigest() for name, data in members.items()},
@@ -87,6 +148,24 @@ def bundle(problem: Collocation, solution: Solution, path: str | Path, guess: An
     members["manifest.json"] = (document.layout(about) + "\n").encode()
     with replacing(path) as beside:
         beside.write_bytes(_sealed(members))
+
+
+def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for an option that `call` does not have."""
+    found = signature(call).parameters.items()
+    known = [name for name, each in found if each.kind is not Parameter.VAR_KEYWORD]
+    for name in options:
+        check_known(name, known, f"{call.__name__} has no argument {name}")
+
+
+def _arguments(question: Any) -> dict[str, Any]:
+    """Arguments of a problem that are not what they are by default, by name."""
+    pairs = ((field, getattr(question, field.name)) for field in fields(question))
+    return {
+        field.name: value
+        for field, value in pairs
+        if not (type(value) is type(field.default) and value == field.default)
+    }
 
 
 @dataclass(frozen=True)
@@ -104,14 +183,17 @@ class Verdict(Displayed):
 class Bundle(Displayed):
     """A bundle that was read: the problem, made again from its members, and its solution.
 
-    code : the generated C by name, as it was. start : the free vector that was solved from.
-    versions : of packages it was made with.
+    code : the generated C by name, as it was. start : the free vector of the guess. call, guess,
+    options : how it was solved. versions : of packages it was made with.
     """
 
-    problem: Collocation
-    solution: Solution
+    problem: Collocation | Shooting
+    solution: Solution | Fit
     code: Mapping[str, str]
     start: Array
+    call: str
+    guess: Any
+    options: Mapping[str, Any]
     versions: Mapping[str, str]
 
     def __repr__(self) -> str:
@@ -122,41 +204,43 @@ class Bundle(Displayed):
     def read(cls, path: str | Path) -> Bundle:
         """Read a file of `bundle`. Raises `ValueError` if a byte of it was changed, naming the
         member, or what is in it does not fit."""
-        check_path(path)
-        data = Path(path).read_bytes()
+        data = content_of(path)
         with naming(path), TemporaryDirectory() as folder:
             members, about = _checked(data)
             try:
                 return cls._of(members, about, Path(folder))
-            except (KeyError, IndexError, TypeError, AttributeError) as error:
+            except _MISFITS as error:
                 raise ValueError(f"its members do not fit together: {error}") from error
 
     @classmethod
     def _of(cls, members: Mapping[str, bytes], about: Mapping[str, Any], folder: Path) -> Bundle:
         """The bundle of members; folder : for those that are read as files."""
-        model, solved = folder / "model.json", folder / "solution.nc"
-        model.write_bytes(members["model.json"])
-        solved.write_bytes(members["solution.nc"])
-        with document.reading(model, "model") as entries:
-            arguments, scope = arguments_in(entries)
-        arrays = _unpacked(members["data.npz"])
-        question = question_of(members["problem.json"], arrays, Model(**arguments), scope)
-        names = ("system", "trials", "unknown", "known", "scheme", "objective", "bounds")
+        systems = {name for name in members if Path(name).stem.startswith("model")}
+        for name in (*systems, "solution.nc"):
+            Path(folder, name).write_bytes(members[name])
+        models = {name: read_system(Path(folder, name)) for name in systems}
+        told = told_in(
+            document.loaded(members["problem.json"]), _unpacked(members["data.npz"]), models
+        )
+        kind = _KINDS[told["problem"]]
         return cls(
-            Collocation(**{name: getattr(question, name) for name in (*names, "unknown_inputs")}),
-            Solution.load(solved),
+            kind.made(**told["arguments"]),
+            kind.solution.load(Path(folder, "solution.nc")),
             {k[5:]: v.decode() for k, v in members.items() if k.startswith("code/")},
             _unpacked(members["start.npz"])["z"],
+            {"solve": "solve", "multistart": "multistart"}[told["call"]],
+            told["guess"],
+            told["options"],
             about["versions"],
         )
 
-    def verify(self) -> Verdict:
-        """Check the solution without solving: functions, optimality, what is said of it.
+    @property
+    def _kind(self) -> _Kind:
+        return next(kind for kind in _KINDS.values() if isinstance(self.problem, kind.made))
 
-        Sums of the conditions of optimality are taken in extended precision
-        (`numpy.longdouble`), functions and derivatives in double.
-        """
-        again = emit(self.problem.program).files
+    def verify(self) -> Verdict:
+        """Check the solution without solving: functions, optimality, what is said of it."""
+        again = emit(self._kind.program(self.problem)).files
         same = dict(again) == dict(self.code)
         made = ", ".join(f"{name} {each}" for name, each in self.versions.items())
         first = (
@@ -164,72 +248,18 @@ class Bundle(Displayed):
             if same
             else f"regenerated: the C differs, as by other versions (it was made by {made})"
         )
-        solution = self.solution
-        grids = self.problem.problem.on_grid_of(solution)
-        found = _of_its_objective(grids, solution)
-        slope, gap, idle = optimality(Collocation.of(found), solution)
-        cost = _apart(found.cost(solution.free_vector), solution.objective)
-        most = _MET if found is grids else _REWEIGHED
-        good = max(slope, cost) <= most and max(gap, idle) <= _MET
-        second = (
-            f"optimality: gradient of the Lagrangian {slope:.1e}, constraints {gap:.1e}, "
-            f"complementarity {idle:.1e}, objective {solution.objective:.10g} to {cost:.1e}: "
-            f"{'' if good else 'NOT '}a solution"
-        )
-        bare = replace(solution, grid=[], likelihood=[], uncertainty=[], notes=[])
-        judged = told(grids, bare, found)
-        pairs = [("log L", solution.log_likelihood, judged.log_likelihood)]
-        for one, other in zip(solution.grid, judged.grid, strict=False):
-            pairs.append(("largest error of the grid", one.largest, other.largest))
-        told_same = len(solution.grid) == len(judged.grid) and all(
-            _apart(a, b) <= _SAME or abs(a - b) <= 1e-9 for _, a, b in pairs if not np.isnan(a)
-        )
-        numbers = ", ".join(f"{name} {value:.6g}" for name, _, value in pairs)
-        third = f"said of it: {numbers}: {'as' if told_same else 'NOT as'} recorded"
-        return Verdict((first, second, third), good and told_same)
+        claims = self._kind.claims(self.problem, self.solution)
+        second = f"optimality: {claims.optimality}: {'' if claims.met else 'NOT '}a solution"
+        numbers = ", ".join(f"{each.name} {each.recorded:.6g}" for each in claims.told)
+        told = all(each.same for each in claims.told)
+        third = f"said of it: {numbers}: {'as' if told else 'NOT as'} recorded"
+        return Verdict((first, second, third), claims.met and told)
 
-    def rerun(self) -> Solution:
-        """Solution of the problem, solved again from its start."""
-        return self.problem.solve(self.start)
-
-
-def optimality(problem: Collocation, solution: Solution) -> tuple[float, float, float]:
-    """Violations of the conditions of optimality (Karush, Kuhn, Tucker) by a solution: gradient of
-    the Lagrangian relative to its largest term, constraints and bounds, complementarity."""
-    z = solution.free_vector
-    low, high = problem.variable_bounds
-    floor, ceiling = problem.constraint_bounds
-    values = problem.constraints(z)
-    terms = problem.constraint_jacobian(z).tocoo()
-    gradient = problem.cost_gradient(z)
-    products = terms.data.astype(np.longdouble) * solution.multipliers[terms.row]
-    lower, upper = solution.lower_multipliers, solution.upper_multipliers
-    total = gradient.astype(np.longdouble) - lower + upper
-    np.add.at(total, terms.col, products)
-    scale = max(1.0, *(float(np.abs(row).max(initial=0.0)) for row in (gradient, products)))
-    sizes = np.ones(len(values))
-    np.maximum.at(sizes, terms.row, np.abs(terms.data * z[terms.col]))
-    outside = [(floor - values) / sizes, (values - ceiling) / sizes, low - z, z - high]
-    gap = max(float(side.max(initial=0.0)) for side in outside)
-    idle = 0.0
-    for push, side in ((lower, low), (upper, high)):
-        room = np.where(np.isfinite(side), z - side, 1.0)  # no bound has no multiplier
-        wrong = max(np.abs(push * room).max(initial=0.0), -push.min(initial=0.0))
-        idle = max(idle, float(wrong) / scale)
-    return float(np.abs(total).max(initial=0.0)) / scale, gap, idle
-
-
-def _of_its_objective(problem: Discretisation, solution: Solution) -> Discretisation:
-    """The problem whose objective the solution has: as it is, or with the standard deviations that
-    were estimated."""
-    std = {each.group: each.std for each in solution.noise}
-    plain = _apart(problem.cost(solution.free_vector), solution.objective) <= _SAME
-    return problem if plain or not std else problem.with_std(std)
-
-
-def _apart(one: float, other: float) -> float:
-    """Relative difference of two numbers."""
-    return abs(one - other) / max(abs(one), abs(other), 1e-300)
+    def rerun(self) -> Solution | Fit:
+        """Solution of the problem, solved again as it was: from its start, or from many."""
+        if self.call == "solve":
+            return self.problem.solve(self.start, **self.options)
+        return self.problem.multistart(guess=self.guess, **self.options).best
 
 
 # -- the file -------------------------------------------------------------------------------------
@@ -278,6 +308,11 @@ def _checked(data: bytes) -> tuple[dict[str, bytes], dict[str, Any]]:
             raise ValueError(f"the member {name} was changed after the file was written")
     if not sealed or about.get("kinesym") != "bundle":
         raise ValueError("it was changed after it was written; take another copy")
+    if about.get("version") != _VERSION:
+        raise ValueError(
+            f"it has version {about.get('version')} of the form, not {_VERSION}; install kinesym "
+            f"{about['versions']['kinesym']}"
+        )
     return members, about
 
 

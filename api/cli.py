@@ -10,14 +10,18 @@ import pkgutil
 import select
 import subprocess
 import sys
+import traceback
+from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, NoneType
+from typing import Any, get_args, get_origin
 
 # What only one command needs is imported there: an example should not wait for it.
 from kinesym import examples
 from kinesym.base.extras import NotInstalled, required
+from kinesym.base.files import content_of
 from kinesym.base.lazy import docstring_of, homes_of
 from kinesym.examples import gallery, studies
 from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
@@ -30,20 +34,21 @@ _CLOSED = 141
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point of the command `kinesym`; returns the exit status."""
-    parser = _parser()
-    options, own = parser.parse_known_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(next((word for word in given if not word.startswith("-")), ""))
+    options, own = parser.parse_known_args(given)
     if own and options.action is not _run:
         parser.error(f"unrecognized arguments: {' '.join(own)}")
     options.own = own
     try:
         status = int(options.action(options))
         print(end="", flush=True)
-    except NotInstalled as error:
-        return _refused(str(error))
     except BrokenPipeError:
         if not _reader_left():
             raise
         return _CLOSED
+    except (NotInstalled, ValueError, OSError) as error:  # what was given, in a sentence
+        return _refused(_sentence(error))
     return status
 
 
@@ -58,7 +63,15 @@ def _reader_left() -> bool:
     return left
 
 
-def _parser() -> argparse.ArgumentParser:
+def _sentence(error: Exception) -> str:
+    """An error in words; those of the system as what they are about, and why."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'a file'}: {error.strerror.lower()}"
+    return str(error)
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Parser of all commands; the options of one whose code knows them are there if it is that."""
     parser = argparse.ArgumentParser(
         prog="kinesym",
         description="Symbolic models of motion, compiled to C, identified from data.",
@@ -74,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, default=Path("."), help="folder for pictures")
     run.epilog = "an example may have options of its own: kinesym run EXAMPLE --help"
     run.set_defaults(action=_run, parser=run)
-    _add_export(commands)
+    _add_export(commands, command == "export")
     _add_study(commands)
     for name, action, told in (
         ("verify", _verify, "check a bundle, which kinesym.bundle wrote, without solving"),
@@ -101,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_export(commands: Any) -> None:
+def _add_export(commands: Any, asked: bool) -> None:
     export = commands.add_parser("export", help="write the code of a model, for other programs")
     export.add_argument(
         "model",
@@ -110,18 +123,41 @@ def _add_export(commands: Any) -> None:
     )
     export.add_argument("folder", type=Path, help="a new folder, or one written before")
     export.add_argument("--target", default="c99", help="a language or format (c99, fmu)")
-    export.add_argument("--precision", help="of numbers: double or single")
-    export.set_defaults(action=_export)
+    export.set_defaults(action=_export, given=())
+    if not asked:
+        return
+    from kinesym.exporting import options_of_files
+
+    told = {str: str, int: int, float: float}
+    options = options_of_files()
+    for name, kind in options.items():
+        inner = next((each for each in get_args(kind) if each is not NoneType), kind)
+        words = f"see {name} of kinesym.export"
+        if inner in told:
+            export.add_argument(f"--{name}", type=told[inner], help=words)
+        elif get_origin(inner) is Mapping:
+            pairs = {"nargs": "+", "metavar": "NAME=VALUE", "type": _pair}
+            export.add_argument(f"--{name}", help=words, **pairs)
+    export.set_defaults(given=tuple(options))
+
+
+def _pair(text: str) -> tuple[str, float]:
+    """A name and its number."""
+    name, _, value = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"write NAME=VALUE, got {text!r}")
+    try:
+        return name, float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"the value of {name} is no number: {value!r}") from None
 
 
 def _export(options: argparse.Namespace) -> int:
     from kinesym.exporting import export
 
-    given = {} if options.precision is None else {"precision": options.precision}
-    try:
-        print(export(_model(options.model), options.folder, options.target, **given))
-    except (ValueError, OSError) as error:  # what was given, in a sentence
-        return _refused(str(error))
+    every = {name: getattr(options, name, None) for name in options.given}
+    given = {k: dict(v) if isinstance(v, list) else v for k, v in every.items() if v is not None}
+    print(export(_model(options.model), options.folder, options.target, **given))
     return 0
 
 
@@ -131,17 +167,12 @@ def _model(text: str) -> Any:
 
     path, _, name = text.rpartition(":")
     if path:
-        if not Path(path).is_file():
-            raise ValueError(f"there is no file {path}")
-        spec = importlib.util.spec_from_file_location("kinesym_export_script", path)
-        assert spec is not None and spec.loader is not None
-        home: Any = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(home)
+        home: Any = _loaded(Path(path))
         there = [key for key in vars(home) if not key.startswith("_")]
-    elif Path(text).suffix == ".json" and Path(text).is_file():
-        from kinesym.symbolic.model import Model
+    elif Path(text).suffix == ".json":
+        from kinesym.symbolic.hybrid.model import read_system
 
-        return Model.read(text)
+        return read_system(text)
     elif Path(text).suffix == ".py":
         raise ValueError(f"name the model in it, or the function that makes it: {text}:NAME")
     else:
@@ -156,6 +187,37 @@ def _model(text: str) -> Any:
         raise ValueError(
             f"{error}; make the model in a function without arguments, FILE.py:NAME"
         ) from error
+
+
+def _checked(script: Path) -> None:
+    """Raise `ValueError`, or `OSError` in a sentence, for what is no Python file."""
+    content = content_of(script)
+    try:
+        compile(content, script, "exec")
+    except SyntaxError as error:
+        at = f"line {error.lineno}: " if error.lineno else ""
+        raise ValueError(f"{script} is no Python file: {at}{error.msg}") from error
+    except ValueError as error:  # null bytes
+        raise ValueError(f"{script} is no Python file: {error}") from error
+
+
+def _loaded(script: Path) -> ModuleType:
+    """A script as a module. What it says of its arguments is said with its line."""
+    _checked(script)
+    path = str(script.absolute())
+    loader = SourceFileLoader("kinesym_script", path)
+    spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)
+    assert spec is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    try:
+        loader.exec_module(made)
+    except (ValueError, OSError) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == path]
+        at = f", line {lines[-1]}" if lines else ""
+        raise ValueError(f"{script}{at}: {_sentence(error)}") from error
+    return made
 
 
 def _add_study(commands: Any) -> None:
@@ -176,9 +238,9 @@ def _add_study(commands: Any) -> None:
 def _run_study(options: argparse.Namespace) -> int:
     from kinesym.study import Study
 
-    if not options.script.is_file():
-        return _refused(f"there is no script {options.script}")
+    pickles = required("cloudpickle")
     made = _loaded(options.script)
+    pickles.register_pickle_by_value(made)  # workers cannot import it
     studies = [value for value in vars(made).values() if isinstance(value, Study)]
     if not studies:
         return _refused(
@@ -192,17 +254,6 @@ def _run_study(options: argparse.Namespace) -> int:
         study.run(workers=options.workers, retries=options.retries, timeout=options.timeout)
         print(study)
     return 0 if all({*study.counts()} <= {"done"} for study in studies) else 1
-
-
-def _loaded(script: Path) -> ModuleType:
-    """A script as a module that workers get as a whole, as they cannot import it."""
-    spec = importlib.util.spec_from_file_location("kinesym_study_script", script)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = made
-    required("cloudpickle").register_pickle_by_value(made)
-    spec.loader.exec_module(made)
-    return made
 
 
 def _study_status(options: argparse.Namespace) -> int:
@@ -285,7 +336,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         for path in module.main(options.out, options.nodes, **given):
             print(f"wrote {path}")
-    except (ValueError, KeyError, OSError, ImportError) as error:  # what was given, in a sentence
+    except (KeyError, ImportError) as error:  # what was given, in a sentence
         return _refused(str(error.args[0]) if isinstance(error, KeyError) else str(error))
     return 0
 
@@ -293,10 +344,7 @@ def _run(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     from kinesym.bundles import Bundle
 
-    try:
-        verdict = Bundle.read(options.file).verify()
-    except (ValueError, OSError) as error:
-        return _refused(str(error))
+    verdict = Bundle.read(options.file).verify()
     print(verdict)
     return 0 if verdict.holds else 1
 
@@ -304,10 +352,7 @@ def _verify(options: argparse.Namespace) -> int:
 def _rerun(options: argparse.Namespace) -> int:
     from kinesym.bundles import Bundle
 
-    try:
-        given = Bundle.read(options.file)
-    except (ValueError, OSError) as error:
-        return _refused(str(error))
+    given = Bundle.read(options.file)
     found = given.rerun()
     print(found)
     print(f"objective as recorded: {given.solution.objective:.10g}, now: {found.objective:.10g}")
@@ -331,6 +376,8 @@ def _bench(options: argparse.Namespace) -> int:
             f"there is no benchmark {options.name}; there are {', '.join(names)}; a problem of "
             "your own is named by its file, such as mine.py"
         )
+    if own:
+        _checked(Path(options.name))
     script, rest = ("own", [options.name, *options.rest]) if own else (options.name, options.rest)
     command = [sys.executable, str(folder / f"{script}.py"), *rest]
     return subprocess.run(command, check=False).returncode

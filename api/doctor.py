@@ -34,7 +34,7 @@ def diagnosis() -> Iterator[tuple[str, bool, str]]:
         yield "cache", False, str(error)
     except OSError as error:
         remedy = f"name another one in the environment variable {CACHE_VARIABLE}"
-        yield "cache", False, f"{folder} cannot be written ({error}); {remedy}"
+        yield "cache", False, f"{folder} cannot be written ({error.strerror}); {remedy}"
 
 
 def _compiler() -> Iterator[tuple[str, bool, str]]:

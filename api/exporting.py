@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_type_hints
 
 from kinesym.base.checks import check_choice
 from kinesym.collocation import Collocation
@@ -79,6 +79,17 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "fmu": Target({Model: fmu_files, Hybrid: fmu_files}),
     }
 )
+
+
+def options_of_files() -> dict[str, Any]:
+    """Options of the targets that write files, by name, with their types: the arguments of what
+    makes these files."""
+    makers = (make for each in TARGETS.values() if each.folder for make in each.kinds.values())
+    found: dict[str, Any] = {}
+    for make in makers:
+        hints = get_type_hints(make)
+        found |= {name: hints[name] for name in [*signature(make).parameters][1:]}
+    return found
 
 
 def export(what: Any, folder: str | Path | None = None, target: str = "c99", **options: Any) -> Any:

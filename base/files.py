@@ -7,6 +7,23 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from kinesym.base.checks import check_path
+
+
+def content_of(path: Any) -> bytes:
+    """Bytes of a file. Raises `ValueError` for what is no path, and `OSError` in a sentence for
+    what is not there, a folder, or not to be read."""
+    check_path(path)
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"there is no file {path}") from error
+    except IsADirectoryError as error:
+        raise IsADirectoryError(f"{path} is a folder; add the name of a file") from error
+    except OSError as error:
+        raise type(error)(f"{path} cannot be read: {error.strerror}") from error
 
 
 @contextmanager

@@ -235,7 +235,10 @@ def tidy(folder: Path, newest: Path) -> None:
 
 def summary(folder: Path) -> str:
     """Summary of the content of `folder`, in a line. Raises `CacheError` if the limit is no
-    number."""
+    number, and for a file in the place of a folder."""
+    for part in (folder, *folder.parents):
+        if part.exists() and not part.is_dir():
+            raise CacheError(f"{folder}: {part} is a file; {_ANOTHER}")
     kept = _kept(folder)
     kinds = [os.path.splitext(path)[1] for path in kept]
     total = sum(size for _, size in kept.values())

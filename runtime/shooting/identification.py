@@ -122,14 +122,30 @@ class Identification:
 
     def found(self, history: Sequence[Step], chosen: Chosen) -> Fit:
         """The fit of a sum of squares whose iterates are known, the last one at its minimum."""
-        first, last = history[0].values, history[-1].values
-        trials, bounds = self.trials, self.task.bounds
-        size = sizes(trials, bounds, first)
-        problem = minimisation(trials, bounds, first, size, True, chosen, lambda step: None)
-        words = "converged: no step would lower the objective any more"
-        minimum = checked(problem, Endpoint(last, Solve.CONVERGED, words))
-        made = Minimised(minimum, problem, size, 0.0, history)
+        made = _ended(self.task, history, chosen)
         return self.judged(fit_of(self.task, made))
+
+    def again(self, fit: Fit) -> tuple[Minimised, Fit]:
+        """The minimum at the unknowns and standard deviations of a fit, without an iteration, and
+        the fit with all that is said of it found again."""
+        reweighs = self.reweighs and bool(fit.noise)
+        std = {each.group: each.std for each in fit.noise}
+        task = self.weighed(std) if reweighs else self.task
+        chosen = Chosen(fit.optimizer, True, False, 1.0, 0, {})
+        made = _ended(task, [Step(task.trials.cost(fit.values), fit.values)], chosen)
+        return made, self.judged(fit_of(task, made, fit.noise if reweighs else ()))
+
+
+def _ended(task: Task, history: Sequence[Step], chosen: Chosen) -> Minimised:
+    """The minimum where known iterates end, checked where that is possible."""
+    first, last = history[0].values, history[-1].values
+    trials, bounds = task.trials, task.bounds
+    squares, size = is_squares(trials, chosen.optimizer), sizes(trials, bounds, first)
+    problem = minimisation(trials, bounds, first, size, squares, chosen, lambda step: None)
+    words = "converged: no step would lower the objective any more"
+    end = Endpoint(last, Solve.CONVERGED, words)
+    minimum = end if trials.unknowns.several else checked(problem, end)
+    return Minimised(minimum, problem, size, 0.0, history)
 
 
 def _noise(task: Task, made: Minimised, used: Mapping[str, float]) -> list[Noise]:

@@ -159,6 +159,28 @@ class Signal(Displayed):
         signal._put(at, every, (at[0], at[-1]), "pieces")
         return signal
 
+    @classmethod
+    def of_parts(
+        cls,
+        begin: ArrayLike,
+        coefficients: ArrayLike,
+        span: Sequence[float],
+        between: str,
+        gaps: ArrayLike | None = None,
+    ) -> Signal:
+        """The signal that has these attributes, as one that was written had them. Raises
+        `ValueError` as `Signal`."""
+        kinds = (*BETWEEN, "pieces", "parabolas")
+        check_choice(between, kinds, "between of a signal")
+        names = ["begins", *(f"coefficients of s^{k}" for k in range(4))]
+        at, *rows = increasing([begin, *np.asarray(coefficients)], names, "a signal")
+        low, high = span
+        signal = cls.__new__(cls)
+        signal._put(at, np.array(rows), (low, high), between)
+        if gaps is not None:
+            signal.gaps = real_array(gaps, "the gaps of a signal")
+        return signal
+
     def stretched(self, factor: float) -> Signal:
         """Signal stretched in time by `factor`. Raises `ValueError` if that is not positive."""
         factor = positive(factor, "the factor by which a signal is stretched")

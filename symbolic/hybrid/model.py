@@ -302,3 +302,8 @@ def _depends_on(e: sp.Expr, model: Model) -> set[Any]:
     bare = {signal: sp.Dummy() for signal in signals}
     signals |= {t for part in every if t in part.xreplace(bare).atoms(sp.Symbol)}
     return signals - {symbol for symbol, _ in model.intermediates}
+
+
+def read_system(path: str | Path) -> Model | Hybrid:
+    """The model, or the system with events, of a file; raises as `Model.read`."""
+    return Hybrid.read(path) if document.kind_of(path) == "hybrid" else Model.read(path)

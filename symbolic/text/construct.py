@@ -94,7 +94,9 @@ def power(base: Value, exponent: Value) -> Value:
 
 def called(name: str, arguments: Sequence[Value]) -> Value:
     """A function of `SCALARS` at arguments."""
-    if name == "if":
+    if name == "if" and len(arguments) == 3 and _is_condition(arguments[1].e):
+        given: list[Any] = [_condition(value) for value in arguments]
+    elif name == "if":
         pick: tuple[Callable[[Value], Any], ...] = (_condition, as_number)
         last = len(arguments) - 1
         given = [
@@ -139,7 +141,7 @@ def _made(parts: Sequence[Value], make: Callable[..., Any], *given: Any) -> Valu
 def _finite(e: sp.Basic) -> bool:
     try:
         return math.isfinite(float(e))
-    except (OverflowError, TypeError):
+    except (ArithmeticError, TypeError):
         return False
 
 
@@ -150,8 +152,12 @@ def as_number(value: Value) -> sp.Expr:
     return value.e
 
 
+def _is_condition(e: sp.Basic) -> bool:
+    return isinstance(e, Boolean) and not isinstance(e, sp.Symbol)  # which is one to SymPy
+
+
 def _condition(value: Value) -> Boolean:
-    if not isinstance(value.e, Boolean) or isinstance(value.e, sp.Symbol):
+    if not _is_condition(value.e):
         raise ValueError(
             f"{shown(value.e)} is a number, where a condition such as x < 1 is expected"
         )

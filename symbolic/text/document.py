@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kinesym.base.checks import check_path, naming, shown, suggest
-from kinesym.base.files import replacing
+from kinesym.base.checks import naming, shown, suggest
+from kinesym.base.files import content_of, replacing
 
 #: Version of the form that is written; earlier ones are read.
 VERSION = 1
@@ -112,10 +112,9 @@ def reading(path: str | Path, kind: str) -> Iterator[Entries]:
 
     Raises `FileNotFoundError`, and `ValueError` for what is no such file.
     """
-    check_path(path)
-    data = Path(path).read_bytes()
+    data = content_of(path)
     with naming(path):
-        found = Entries(_loaded(data))
+        found = Entries(loaded(data))
         given = found.text("kinesym")
         if given != kind:
             raise ValueError(f"it is a {given}, not a {kind}; read it as such")
@@ -129,7 +128,17 @@ def reading(path: str | Path, kind: str) -> Iterator[Entries]:
         found.done()
 
 
-def _loaded(data: bytes) -> Any:
+def kind_of(path: str | Path) -> str:
+    """Kind of a file, "model" or "hybrid", as it says; empty if not. Raises as `reading`."""
+    data = content_of(path)
+    with naming(path):
+        found = loaded(data)
+    return str(found.get("kinesym", "")) if isinstance(found, dict) else ""
+
+
+def loaded(data: bytes) -> Any:
+    """Content of JSON, in UTF-8. Raises `ValueError` for anything else, and for numbers that double
+    precision does not have."""
     try:
         return json.loads(
             data.decode("utf-8"),

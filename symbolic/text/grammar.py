@@ -358,7 +358,7 @@ class _Parser:
             return make()
         except Text:
             raise
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, ZeroDivisionError) as error:
             raise Text(column, str(error)) from error
         except RecursionError as error:
             raise Text(

@@ -23,11 +23,11 @@ from kinesym.symbolic.text.writer import Writer
 Function = Callable[[Sequence[int], Sequence[sp.Expr]], sp.Expr]
 
 
-def lookups_of(expressions: Iterable[sp.Basic]) -> dict[sp.Basic, str]:
+def lookups_of(expressions: Iterable[sp.Basic], others: Iterable[str] = ()) -> dict[sp.Basic, str]:
     """Names of the tables and functions of users in expressions, by record and definition, in the
-    order in which they can be read: one each, and none that the grammar has."""
+    order in which they can be read: one each, and none that the grammar or `others` have."""
     found: dict[sp.Basic, str] = {}
-    taken = {*SCALARS}
+    taken = {*SCALARS, *others}
     seen: set[sp.Basic] = set()
     for e in expressions:
         for part in parts(e, seen):

@@ -14,7 +14,6 @@ from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.text.document import Entries
 from kinesym.symbolic.text.grammar import Scope
 from kinesym.symbolic.text.lookups import (
-    Function,
     expression,
     function_entries,
     functions_in,
@@ -96,14 +95,18 @@ def _parameter(p: sp.Symbol, model: Declared) -> dict[str, Any]:
 
 def _program(rows: Sequence[tuple[sp.Basic, sp.Expr]], write: Writer) -> list[dict[str, Any]]:
     """Intermediates; those that are functions of time say so."""
-    return [
-        {
-            **_declared(symbol, {}),
-            **({"of_time": True} if isinstance(symbol, AppliedUndef) else {}),
-            "value": write(e),
-        }
-        for symbol, e in rows
-    ]
+    return [{**symbol_entry(symbol), "value": write(e)} for symbol, e in rows]
+
+
+def symbol_entry(symbol: Any) -> dict[str, Any]:
+    """A symbol, or a function of time, which says so."""
+    of_time = {"of_time": True} if isinstance(symbol, AppliedUndef) else {}
+    return {**_declared(symbol, {}), **of_time}
+
+
+def symbol_in(row: Entries, name: str) -> Any:
+    """The symbol of an entry of `symbol_entry`, whose name was taken already."""
+    return _named(row, name, _function_of_time if row.flag("of_time") else _symbol)
 
 
 def _of_delay(delay: Delay, write: Writer) -> str:
@@ -139,8 +142,9 @@ def arguments_in(entries: Entries) -> tuple[dict[str, Any], Scope]:
     inputs = [_signal(row, units) for row in entries.rows("inputs")]
     parameters = []
     for row in entries.rows("parameters"):
-        parameters.append(_named(row, units, _symbol))
-        p = name_of(parameters[-1])
+        p = row.text("name")
+        parameters.append(_named(row, p, _symbol))
+        _put_unit(row, p, units)
         if row.flag("positive"):
             positive.append(p)
         if (value := row.take("value", (int, float), "a number", ())) != ():
@@ -180,7 +184,8 @@ def arguments_in(entries: Entries) -> tuple[dict[str, Any], Scope]:
 
 
 def _signal(row: Entries, units: dict[str, str]) -> Any:
-    found = _named(row, units, _function_of_time)
+    found = _named(row, row.text("name"), _function_of_time)
+    _put_unit(row, name_of(found), units)
     row.done()
     return found
 
@@ -200,15 +205,13 @@ def _assumptions(row: Entries) -> dict[str, bool]:
     return assumed
 
 
-def _named(row: Entries, units: dict[str, str], make: Any) -> Any:
-    """The symbol of an entry; its unit is put among the others."""
-    name = row.text("name")
+def _named(row: Entries, name: str, make: Any) -> Any:
+    """The symbol of an entry, with a name."""
     assumed = _assumptions(row)
     try:
         found = make(name, assumed)
     except (TypeError, ValueError, RecursionError, AttributeError) as error:
         raise ValueError(f"{row.place}: SymPy refuses the assumptions: {error}") from error
-    _put_unit(row, name, units)
     return found
 
 
@@ -235,9 +238,7 @@ def _program_in(entries: Entries, scope: Scope) -> tuple[list[tuple[Any, Any]], 
         inner = Scope(symbols, scope.rates, scope.functions, frozenset(later))
         value = expression(row.text("value"), row.at("value"), inner)
         later.discard(name)
-        assumed = _assumptions(row)
-        make = _function_of_time if row.flag("of_time") else _symbol
-        symbols[name] = make(name, assumed)
+        symbols[name] = symbol_in(row, name)
         found.append((symbols[name], value))
         row.done()
     return found, Scope(symbols, scope.rates, scope.functions)
@@ -272,4 +273,6 @@ def _labels(entries: Entries) -> dict[int, str]:
     return {int(key): label for key, label in found.items()}
 
 
-__all__ = ["Function", "arguments_in", "entries_of", "writer_of"]
+__all__ = [
+    *("Function", "arguments_in", "entries_of", "symbol_entry", "symbol_in", "writer_of"),
+]

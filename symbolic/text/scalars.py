@@ -23,9 +23,11 @@ class Scalar(NamedTuple):
     most: int = 1
 
 
-def cases(*arguments: Any) -> sp.Expr:
+def cases(*arguments: Any) -> sp.Basic:
     """Cases: condition, value, condition, value, ..., and what holds otherwise; without that it is
-    undefined there."""
+    undefined there. Of three conditions it is one, the second or the third."""
+    if len(arguments) == 3 and not isinstance(arguments[1], sp.Expr):
+        return sp.ITE(*arguments)
     pairs = list(zip(arguments[1::2], arguments[::2], strict=False))
     if len(arguments) % 2:
         pairs.append((arguments[-1], sp.true))
@@ -50,10 +52,16 @@ _OF_ONE = {
     "cbrt": cfunctions.Cbrt,
 }
 
+
+def remainder(a: sp.Expr, b: sp.Expr) -> sp.Expr:
+    """a modulo b, as it stands: SymPy would take factors out, and numbers modulo others."""
+    return sp.Mod(a, b, evaluate=b.is_zero or (a.is_number and b.is_number))
+
+
 #: Functions of two numbers.
 _OF_TWO = {
     "atan2": sp.atan2,
-    "mod": sp.Mod,
+    "mod": remainder,
     "hypot": cfunctions.hypot,
     "polygamma": sp.polygamma,
     "besselj": sp.besselj,
@@ -64,7 +72,8 @@ _OF_TWO = {
 
 #: Names of functions by their classes.
 NAMES: dict[type, str] = {
-    **{made: name for name, made in (_OF_ONE | _OF_TWO).items()},
+    **{made: name for name, made in (_OF_ONE | _OF_TWO).items() if isinstance(made, type)},
+    sp.Mod: "mod",
     cfunctions.Sqrt: "sqrt",
     sp.Min: "min",
     sp.Max: "max",

@@ -58,12 +58,17 @@ def quoted(name: str) -> str:
 
 class Writer:
     """Writer of expressions. lookups : what tables and functions of users are called, by their
-    records and definitions. delays : what stands for inputs that are delays."""
+    records and definitions. delays : what stands for inputs that are delays. marks : names of
+    further functions, by their classes."""
 
     def __init__(
-        self, lookups: Mapping[sp.Basic, str], delays: Mapping[sp.Basic, str] | None = None
+        self,
+        lookups: Mapping[sp.Basic, str],
+        delays: Mapping[sp.Basic, str] | None = None,
+        marks: Mapping[type, str] | None = None,
     ) -> None:
         self._lookups = lookups
+        self._names = {**NAMES, **(marks or {})}
         self._known = {symbol: _Written(text) for symbol, text in (delays or {}).items()}
 
     def __call__(self, e: sp.Basic) -> str:
@@ -74,7 +79,7 @@ class Writer:
             if top in self._known:
                 stack.pop()
                 continue
-            missing = [part for part in _parts(top) if part not in self._known]
+            missing = [part for part in self._parts(top) if part not in self._known]
             if missing:
                 stack.extend(missing)
                 continue
@@ -118,6 +123,8 @@ class Writer:
             if every[-2] == sp.true:
                 del every[-2]
             return self._call("if", every)
+        if isinstance(e, sp.ITE):
+            return self._call("if", e.args)
         if type(e) in _SIGNS:
             left, right = (self._known[part].within(_SUM) for part in e.args)
             return _Written(f"{left} {_SIGNS[type(e)]} {right}", _COMPARED)
@@ -127,9 +134,9 @@ class Writer:
             word, binds = ("and", _AND) if isinstance(e, sp.And) else ("or", _OR)
             texts = (self._known[part].within(binds + 1) for part in e.args)
             return _Written(f" {word} ".join(texts), binds)
-        if type(e) in NAMES:
-            return self._call(NAMES[type(e)], e.args)
-        return self._known[_parts(e)[0]]
+        if type(e) in self._names:
+            return self._call(self._names[type(e)], e.args)
+        return self._known[self._parts(e)[0]]
 
     def _call(self, name: str, arguments: Sequence[sp.Basic]) -> _Written:
         texts = (self._known[part].text for part in arguments)
@@ -175,22 +182,23 @@ class Writer:
         known = self._known.get(exponent) or _of_number(exponent)
         return f"{self._known[base].within(_ATOM)}**{known.within(_SIGNED)}"
 
-
-def _parts(e: sp.Basic) -> tuple[sp.Basic, ...]:
-    """The parts whose texts that of an expression is made of."""
-    if isinstance(e, sp.Symbol | sp.Derivative | sp.Number) or e in _WORDS or e is sp.E:
-        return ()
-    if isinstance(e, AppliedUndef):
-        return () if e.args == (t,) else e.args
-    if isinstance(e, tabulated | applied):
-        return e.variables
-    if isinstance(e, sp.Piecewise):
-        return tuple(part for pair in e.args for part in (pair.cond, pair.expr))
-    if isinstance(e, sp.Add | sp.Mul | sp.Pow | sp.And | sp.Or | sp.Not | sp.UnevaluatedExpr):
-        return tuple(e.args)
-    if type(e) in NAMES or type(e) in _SIGNS:
-        return tuple(e.args)
-    return (_formula(e),)
+    def _parts(self, e: sp.Basic) -> tuple[sp.Basic, ...]:
+        """The parts whose texts that of an expression is made of."""
+        if isinstance(e, sp.Symbol | sp.Derivative | sp.Number) or e in _WORDS or e is sp.E:
+            return ()
+        if isinstance(e, AppliedUndef):
+            return () if e.args == (t,) else e.args
+        if isinstance(e, tabulated | applied):
+            return e.variables
+        if isinstance(e, sp.Piecewise):
+            return tuple(part for pair in e.args for part in (pair.cond, pair.expr))
+        if isinstance(e, sp.Add | sp.Mul | sp.Pow | sp.And | sp.Or | sp.Not | sp.ITE):
+            return tuple(e.args)
+        if isinstance(e, sp.UnevaluatedExpr):
+            return tuple(e.args)
+        if type(e) in self._names or type(e) in _SIGNS:
+            return tuple(e.args)
+        return (_formula(e),)
 
 
 def _formula(e: sp.Basic) -> sp.Basic:

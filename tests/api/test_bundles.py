@@ -1,4 +1,5 @@
-"""Bundles: a fit in one file, checked without solving; what was changed is found."""
+"""Bundles: a fit in one file, checked without solving; what was changed is found. That every
+argument travels is in `test_bundled_arguments.py`."""
 
 import json
 import zipfile
@@ -11,6 +12,7 @@ import sympy as sp
 import kinesym as ks
 from kinesym import bundles
 from kinesym.cli import main
+from kinesym.internal.fitting.claims import optimality
 
 x, v, u = ks.dynamicsymbols("x v u")
 k, c = sp.symbols("k c")
@@ -97,6 +99,9 @@ def test_members_that_do_not_fit_are_told(fit, tmp_path):
     for name, content in (
         ("problem.json", b"{}"),
         ("problem.json", members["problem.json"].replace(b'"x"', b'"y"')),
+        ("problem.json", members["problem.json"].replace(b"!experiment", b"!trial")),
+        ("problem.json", members["problem.json"].replace(b"solve", b"load")),
+        ("problem.json", b'{"arguments": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
         ("model.json", members["model.json"].replace(b"k*x", b"k*xx")),
         ("data.npz", b"PK"),
         ("solution.nc", b""),
@@ -143,27 +148,99 @@ def test_optimal_control_and_bounds_that_hold(tmp_path):
     ks.bundle(problem, solution, path)
     verdict = ks.Bundle.read(path).verify()
     assert verdict.holds, str(verdict)
-    gaps = bundles.optimality(
-        problem, replace(solution, lower_multipliers=-solution.lower_multipliers - 1.0)
-    )
+    spoiled = replace(solution, lower_multipliers=-solution.lower_multipliers - 1.0)
+    gaps = optimality(problem.problem, spoiled)
     assert gaps[0] > 1e-3 and gaps[2] > 1e-3
 
 
+START = [{x: 0.5, v: 0.0}, {x: 1.0, v: 0.0}]
+WITH_STD = {x: 0.01, v: 0.1}
+NEAR = {k: 8.0, c: 0.3}
+
+
+def simulated(unknown, std=WITH_STD, initial=START, **more):
+    return ks.Shooting(SPRING, trials(std), unknown, initial=initial, **more)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("make", "guess", "options"),
     [
-        ({"unknown": {k: ks.normal(9, 1)}}, "the unknown k"),
-        ({"boundary": [ks.at_start(x) - 1]}, "the argument boundary"),
-        ({"objective": ks.LeastSquares("huber")}, "a loss"),
+        # a bound that holds, an optimiser with options of its own
+        (
+            lambda: simulated({k: (1, 30), c: (0.25, 1)}),
+            NEAR,
+            {"optimizer": "least-squares", "options": {"xtol": 1e-12}},
+        ),
+        # standard deviations that are found in turn
+        (lambda: simulated({k: (1, 30), c: None}, {}), NEAR, {}),
+        # segments, unknown starts, a prior, a logarithm
+        (
+            lambda: simulated(
+                {k: ks.log_scale(1, 30), c: ks.normal(0.2, 0.1)},
+                initial={x: None, v: (-0.1, 0.1)},
+                segments=3,
+            ),
+            NEAR,
+            {"optimizer": "ipopt"},
+        ),
+        # many starts with a seed
+        (lambda: simulated({k: (1, 30), c: (0, 1)}), None, {"starts": 4, "seed": 3}),
+        # process noise, whose parameters have the largest likelihood
+        (
+            lambda: ks.Collocation(
+                SPRING,
+                ks.Experiment(TIME, measurements={x: trials({})[0].measurements["x"]}),
+                {k: (1, 30)},
+                noise={u: (0.01, 10)},
+                scheme="midpoint",
+            ),
+            {k: 8.0},
+            {},
+        ),
     ],
+    ids=["bound", "std", "segments", "starts", "noise"],
 )
-def test_what_cannot_be_held_is_refused_by_name(arguments, words, fit, tmp_path):
-    solution = fit[2]
-    given = {"unknown": {k: (1, 30), c: None}} | arguments
-    other = ks.Collocation(SPRING, trials({v: 0.1})[:1], **given)
+def test_problems_of_all_kinds_are_solved_again(make, guess, options, tmp_path):
+    problem, path = make(), tmp_path / "fit.kin"
+    found = (problem.multistart if "starts" in options else problem.solve)(guess=guess, **options)
+    ks.bundle(problem, found, path, guess=guess, **options)
+    given, best = ks.Bundle.read(path), getattr(found, "best", found)
+    verdict = given.verify()
+    assert best.success and verdict.holds and "byte for byte" in str(verdict), str(verdict)
+    again = given.rerun()
+    assert again.iterations == best.iterations
+    np.testing.assert_allclose(again.free_vector, best.free_vector, rtol=1e-9, atol=1e-12)
+
+
+def test_wrong_claims_of_a_fit_by_simulation(tmp_path):
+    problem, path = simulated({k: (1, 30), c: None}), tmp_path / "wrong.kin"
+    fit = problem.solve(NEAR)
+    for wrong in (
+        replace(fit, free_vector=fit.free_vector * 1.001),
+        replace(fit, objective=0.999 * fit.objective),
+        replace(fit, gradient=fit.gradient + 1.0),
+        replace(fit, likelihood=[replace(fit.likelihood[0], log_likelihood=1e3)]),
+        replace(fit, grid=[replace(fit.grid[0], shifts={"k": 0.0, "c": 0.0})]),
+    ):
+        ks.bundle(problem, wrong, path)
+        verdict = ks.Bundle.read(path).verify()
+        assert not verdict.holds and "NOT" in str(verdict), str(verdict)
+
+
+def test_what_cannot_be_bundled_is_refused_before_a_file_is_written(fit, tmp_path):
+    _, problem, solution = fit
     path = tmp_path / "fit.kin"
-    with pytest.raises(ValueError, match=f"a bundle cannot hold {words}"):
-        ks.bundle(other, solution, path)
+    other = ks.Collocation(SPRING, problem.trials[:1], {k: (1, 30)}, bounds={x: (np.cos, None)})
+    for wrong, words in (
+        ((other, other.solve({k: 5.0})), "a bundle cannot hold arguments/bounds/x/0"),
+        ((simulated({k: (1, 30)}), solution), "expected a kinesym.Fit"),
+        ((SPRING, solution), "expected a kinesym.Collocation or a kinesym.Shooting"),
+        ((problem.refined(solution, 1e-4), solution), "is on finer grids than its arguments"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ks.bundle(*wrong, path)
+    with pytest.raises(ValueError, match="solve has no argument max_iteration; did you mean"):
+        ks.bundle(problem, solution, path, max_iteration=3)
     assert not path.exists()
 
 
@@ -172,4 +249,5 @@ def test_the_manifest_is_plain(fit):
         about = json.loads(archive.read("manifest.json"))
         told = json.loads(archive.read("problem.json"))
     assert about["kinesym"] == "bundle" and {"kinesym", "numpy"} <= about["versions"].keys()
-    assert told["unknown"] == {"k": [1.0, 30.0], "c": None} and told["scheme"] == "radau-3"
+    assert told["arguments"]["unknown"] == {"k": [1, 30], "c": None}
+    assert told["problem"] == "collocation" and told["call"] == "solve"

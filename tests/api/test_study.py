@@ -587,7 +587,7 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
     assert ks.Study("done").table(timing=True)["worker"].tolist() == before
     shutil.rmtree("done")
     for arguments, words in [
-        (["run", "nothing.py"], "there is no script nothing.py"),
+        (["run", "nothing.py"], "there is no file nothing.py"),
         (["status", "done"], "there is no study in done"),
     ]:
         assert main(["study", *arguments]) == 2

@@ -1,165 +1,335 @@
-"""Collocation problems and their data as members of a bundle: JSON and arrays."""
+"""Arguments of problems as members of a bundle: text, arrays, models.
+
+`KINDS` is the one list of what may stand in an argument, and of how each kind is written and read;
+what is in none of them cannot travel, and is refused by its place. None, numbers and text are as
+JSON has them, tuples are its lists, and mappings from names its objects. All else is an object with
+one entry, the kind after a mark: {"!expression": "k*x"}, {"!held": {"low": -1.0, ...}}.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
 
-from kinesym.base.checks import shown
-from kinesym.internal.problems.question import Question
+from kinesym.base.checks import mapping, shown
+from kinesym.internal.problems.conditions import At, Condition, During
+from kinesym.internal.problems.controls import Continuous, Held, Linear
+from kinesym.internal.problems.parameters import Prior, Unknown
+from kinesym.internal.problems.phases import Phase, Phases
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.signals.corridor import Corridor, Lines
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.signals.signal import BETWEEN, Signal
+from kinesym.runtime.signals.history import UnknownHistory
+from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.signals.timed import TimedSamples
+from kinesym.symbolic.expression import parts
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.losses import Loss
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import name_of
-from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.objective import (
+    Objective,
+    at_end,
+    at_start,
+    integral,
+    magnitude,
+    variation,
+)
 from kinesym.symbolic.text.document import Entries, layout
 from kinesym.symbolic.text.grammar import Scope
-from kinesym.symbolic.text.lookups import expression
-from kinesym.symbolic.text.model import writer_of
+from kinesym.symbolic.text.lookups import (
+    expression,
+    function_entries,
+    functions_in,
+    lookups_of,
+    table_entries,
+)
+from kinesym.symbolic.text.model import symbol_entry, symbol_in
+from kinesym.symbolic.text.writer import Writer
 
-#: Arguments of `Collocation` that a bundle does not hold.
-_LEFT_OUT = ("boundary", "path", "sensors", "noise", "homotopy")
-
-
-def refused(what: str) -> ValueError:
-    """Error that names what a bundle cannot hold."""
-    return ValueError(
-        f"a bundle cannot hold {what} yet: it holds fits by collocation of a model, whose unknowns "
-        "have bounds, or none; keep the script that makes the problem beside solution.save(...)"
-    )
-
-
-def problem_members(question: Question) -> dict[str, bytes | Mapping[str, Array]]:
-    """Members problem.json and data.npz of a problem. Raises `ValueError` for what they cannot
-    hold, by name."""
-    model = question.system
-    if not isinstance(model, Model):
-        raise refused(f"{shown(type(model).__name__)}")
-    for name in _LEFT_OUT:
-        if getattr(question, name):
-            raise refused(f"the argument {name}")
-    given = [question.trials] if isinstance(question.trials, Experiment) else question.trials
-    if not isinstance(given, list | tuple):
-        raise refused("phases")
-    arrays: dict[str, Array] = {}
-    data = {
-        "scheme": question.scheme,
-        "unknown": _bounds(question.unknown, "the unknown"),
-        "known": {name_of(p): float(v) for p, v in (question.known or {}).items()},
-        "unknown_inputs": _bounds(question.unknown_inputs, "the unknown input"),
-        "bounds": _bounds(question.bounds, "the bound of"),
-        "objective": _objective(question.objective, model),
-        "trials": [_trial(trial, f"{k}", arrays) for k, trial in enumerate(given)],
-    }
-    return {"problem.json": (layout(data) + "\n").encode(), "data.npz": arrays}
+#: What the name of a kind begins with; a mapping that has such a name is a list of pairs.
+_MARK = "!"
+#: Functions that conditions and objectives have beside those of models.
+_MARKS = {made.__name__: made for made in (at_start, at_end, integral, magnitude, variation)}
 
 
-def question_of(text: bytes, arrays: Mapping[str, Array], model: Model, scope: Scope) -> Question:
-    """The problem of these members. Raises `ValueError` for what does not fit."""
-    entries = Entries(json.loads(text), "problem.json")
-    trials = entries.take("trials", list, "a list")
-    objective = entries.inner("objective")
-    made = None
-    if objective is not None:
-        integrand, terminal = (
-            expression(objective.text(key), objective.at(key), scope)
-            for key in ("integrand", "terminal")
+class Members(NamedTuple):
+    """Members of a bundle that say a problem: its arguments as text, arrays and models by name."""
+
+    text: str
+    arrays: Mapping[str, Array]
+    models: Mapping[str, Model | Hybrid]
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """Writer of a value. text : writes an expression. arrays, models : filled on the way. place :
+    of the value, for messages and names of arrays."""
+
+    text: Callable[[sp.Basic], str]
+    arrays: dict[str, Array] = field(default_factory=dict)
+    models: dict[str, Model | Hybrid] = field(default_factory=dict)
+    place: str = ""
+
+    def within(self, key: Any) -> _Writing:
+        """Writer of a part of the value."""
+        return replace(self, place=f"{self.place}/{key}" if self.place else str(key))
+
+    def __call__(self, value: Any) -> Any:
+        """JSON for a value. Raises `ValueError` for what cannot travel."""
+        if value is None or isinstance(value, bool | np.bool_ | int | np.integer | str):
+            return value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, float | np.floating) and math.isfinite(value):
+            return float(value)
+        for name, kind in KINDS.items():
+            if isinstance(value, kind.of):
+                return {_MARK + name: kind.write(value, self)}
+        if isinstance(value, tuple):
+            return self.each(value)
+        if isinstance(value, Mapping) or hasattr(value, "columns"):  # of a table
+            value = mapping(value, self.place)
+            named = {name_of(k) if isinstance(k, sp.Basic) else k: v for k, v in value.items()}
+            if all(isinstance(key, str) and not key.startswith(_MARK) for key in named):
+                return {key: self.within(key)(each) for key, each in named.items()}
+            rows = enumerate(named.items())
+            return {f"{_MARK}pairs": [[self(k), self.within(n)(each)] for n, (k, each) in rows]}
+        if hasattr(value, "__array__"):
+            return self(np.asarray(value))
+        raise ValueError(
+            f"a bundle cannot hold {self.place}, which is {shown(value)}: it holds data and "
+            "expressions, and no code; give samples or an expression, or keep the script that "
+            "makes the problem beside solution.save(...)"
         )
-        made = Objective(integrand, terminal, objective.number("least_squares"))
-    bounds: dict[str, Any] = {
-        key: {name: pair and tuple(pair) for name, pair in entries.take(key, dict, "{}").items()}
-        for key in ("unknown", "unknown_inputs", "bounds")
+
+    def each(self, values: Iterable[Any]) -> list[Any]:
+        """JSON for the values of a sequence."""
+        return [self.within(k)(value) for k, value in enumerate(values)]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reader of a value from JSON. place : for messages."""
+
+    scope: Scope
+    arrays: Mapping[str, Array]
+    models: Mapping[str, Model | Hybrid]
+    place: str = ""
+
+    def within(self, key: Any) -> _Reading:
+        """Reader of a part."""
+        return replace(self, place=f"{self.place}/{key}")
+
+    def __call__(self, found: Any) -> Any:
+        """The value. Raises `ValueError` for what `_Writing` does not write."""
+        if isinstance(found, list):
+            return tuple(self.each(found))
+        if not isinstance(found, dict):
+            return found
+        [name, *others] = found or [""]
+        if not name.startswith(_MARK):
+            return {key: self.within(key)(each) for key, each in found.items()}
+        if others:
+            raise ValueError(f"{self.place}: {name} stands beside {', '.join(others)}")
+        if name == f"{_MARK}pairs":
+            return {self(key): self(each) for key, each in found[name]}
+        if name[1:] not in KINDS:
+            raise ValueError(f"{self.place}: this kinesym knows no {name}; install a newer one")
+        return KINDS[name[1:]].read(found[name], self)
+
+    def each(self, found: Sequence[Any]) -> list[Any]:
+        """The values of a sequence."""
+        return [self.within(k)(each) for k, each in enumerate(found)]
+
+
+class Kind(NamedTuple):
+    """A kind of values: its classes, and functions from a value to JSON and back."""
+
+    of: Any
+    write: Callable[[Any, _Writing], Any]
+    read: Callable[[Any, _Reading], Any]
+
+
+def _record(made: Any) -> Kind:
+    """Values of a class, by the arguments that it is made of; left out are those that are what they
+    are by default."""
+    defaults = dict(getattr(made, "_field_defaults", {}))
+    names = getattr(made, "_fields", ())
+    if is_dataclass(made):
+        own = [each for each in fields(made) if each.init]
+        names = tuple(each.name for each in own)
+        defaults = {each.name: each.default for each in own if each.default is not MISSING}
+
+    def write(value: Any, to: _Writing) -> Any:
+        pairs = ((name, getattr(value, name)) for name in names)
+        return {
+            name: to.within(name)(each) for name, each in pairs if not _is(each, defaults, name)
+        }
+
+    def read(found: Any, of: _Reading) -> Any:
+        return made(**{name: of.within(name)(each) for name, each in found.items()})
+
+    return Kind(made, write, read)
+
+
+def _is(value: Any, defaults: Mapping[str, Any], name: str) -> bool:
+    """Whether a value is that which an argument has by default."""
+    plain = isinstance(value, bool | int | float | str | tuple | sp.Basic | None)
+    return plain and name in defaults and value == defaults[name]
+
+
+# -- kinds that are no records --------------------------------------------------------------------
+
+
+def _write_array(value: Any, to: _Writing) -> str:
+    row = np.asarray(value)
+    if row.dtype.kind not in "biuf":
+        raise ValueError(f"a bundle cannot hold {to.place}, an array of {row.dtype}; give numbers")
+    name = to.place
+    while name in to.arrays:
+        name += "_"
+    to.arrays[name] = row
+    return name
+
+
+def _write_system(value: Model | Hybrid, to: _Writing) -> str:
+    for name, other in to.models.items():
+        if other is value:
+            return name
+    number = f"_{len(to.models)}" if to.models else ""
+    to.models[f"model{number}.json"] = value
+    return f"model{number}.json"
+
+
+def _write_signal(value: Signal, to: _Writing) -> dict[str, Any]:
+    if value.expressions:
+        return {"pieces": to(tuple(value.expressions))}
+    told = {name: each for name, each in sorted(vars(value).items()) if name != "expressions"}
+    return {name: to.within(name)(each) for name, each in told.items()}
+
+
+def _read_signal(found: Any, of: _Reading) -> Signal:
+    told = {name: of.within(name)(each) for name, each in found.items()}
+    return Signal.pieces(*told["pieces"]) if "pieces" in told else Signal.of_parts(**told)
+
+
+#: Arguments of an experiment that are attributes, too.
+_OF_EXPERIMENT = ("time", "nodes", "duration", "parameters", "labels", "bounds", "history")
+
+
+def _write_experiment(value: Experiment, to: _Writing) -> dict[str, Any]:
+    before = value.without_estimated_std()
+    told = {name: getattr(value, name) for name in _OF_EXPERIMENT}
+    told["inputs"] = dict(value.signals)
+    told["measurements"] = {**value.measurements, **value.timed}
+    told["std"] = {**before.unknown_std, **before.std}
+    told["found"] = {k: float(value.std[name][0]) for name, k in value.estimated_std.items()}
+    return {name: to.within(name)(each) for name, each in told.items() if each is not None}
+
+
+def _read_experiment(found: Any, of: _Reading) -> Experiment:
+    told = {name: of.within(name)(each) for name, each in found.items()}
+    std = told.pop("found")
+    made = Experiment(**told)
+    return made.with_std(std) if std else made
+
+
+#: All kinds, by name: the first that fits is that of a value.
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "expression": Kind(
+            sp.Basic,
+            lambda value, to: to.text(value),
+            lambda found, of: expression(found, of.place, of.scope),
+        ),
+        "number": Kind(
+            float | np.floating,
+            lambda value, to: repr(float(value)),
+            lambda found, of: float(found),
+        ),
+        **{
+            name: Kind(made, _write_system, lambda found, of: of.models[found])
+            for name, made in (("model", Model), ("hybrid", Hybrid))
+        },
+        "signal": Kind(Signal, _write_signal, _read_signal),
+        "experiment": Kind(Experiment, _write_experiment, _read_experiment),
+        **{
+            made.__name__.lower(): _record(made)
+            for made in (
+                *(Unknown, Prior, Held, Linear, Continuous, During, At, Condition),
+                *(Phase, Phases, Objective, Loss, Corridor, Lines, TimedSamples, UnknownHistory),
+            )
+        },
+        "list": Kind(
+            list | range, lambda value, to: to.each(value), lambda found, of: of.each(found)
+        ),
+        "array": Kind(np.ndarray, _write_array, lambda found, of: of.arrays[found]),
     }
-    return Question(
-        model,
-        [_experiment(row, f"{k}", arrays) for k, row in enumerate(trials)],
-        known=entries.take("known", dict, "{}"),
-        scheme=entries.text("scheme"),
-        objective=made,
-        **bounds,
+)
+
+
+# -- members --------------------------------------------------------------------------------------
+
+
+def members_of(told: Mapping[str, Any]) -> Members:
+    """Members that say values by name. Raises `ValueError` for what cannot travel, by its place."""
+    found: list[sp.Basic] = []
+
+    def noted(e: sp.Basic) -> str:
+        found.append(e)
+        return ""
+
+    _Writing(noted)(told)  # first what expressions there are
+    lookups = lookups_of(found, _MARKS)
+    write = Writer(lookups, marks={made: name for name, made in _MARKS.items()})
+    to = _Writing(write)
+    data = {
+        "symbols": [symbol_entry(symbol) for symbol in _symbols(found)],
+        "tables": table_entries(lookups),
+        "functions": function_entries(lookups, write),
+        **to(told),
+    }
+    return Members(layout(data) + "\n", to.arrays, to.models)
+
+
+def told_in(
+    data: Any, arrays: Mapping[str, Array], models: Mapping[str, Model | Hybrid]
+) -> dict[str, Any]:
+    """The values of `members_of`. Raises `ValueError` for what does not fit."""
+    entries = Entries(data, "problem.json")
+    symbols = [symbol_in(row, row.text("name")) for row in entries.rows("symbols")]
+    functions = functions_in(entries)
+    marks = {name: lambda orders, x, made=made: made(*x) for name, made in _MARKS.items()}
+    scope = Scope(
+        {name_of(symbol): symbol for symbol in symbols},
+        {name_of(x): x.diff(t) for x in symbols if isinstance(x, AppliedUndef)},
+        {**functions, **marks},
     )
-
-
-def _bounds(given: Mapping[Any, Any] | None, what: str) -> dict[str, list[float | None] | None]:
-    """Bounds by name, each a pair of numbers or None."""
-    found: dict[str, list[float | None] | None] = {}
-    for key, pair in (given or {}).items():
-        plain = isinstance(pair, tuple | list) and len(pair) == 2
-        sides = [*pair] if plain else []
-        numbers = all(side is None or isinstance(side, int | float) for side in sides)
-        if pair is not None and not (plain and numbers):
-            raise refused(f"{what} {name_of(key)}, which is {shown(pair)}")
-        found[name_of(key)] = [None if side is None else float(side) for side in sides] or None
-    return found
-
-
-def _objective(objective: Objective | None, model: Model) -> dict[str, Any]:
-    if objective is None:
-        return {}
-    if objective.loss is not None:
-        raise refused("a loss")
-    write, lookups = writer_of(model, (objective.integrand, objective.terminal))
-    if {*lookups} - {*writer_of(model)[1]}:
-        raise refused("an objective with tables that the model does not have")
-    return {
-        "integrand": write(objective.integrand),
-        "terminal": write(objective.terminal),
-        "least_squares": objective.least_squares,
+    of = _Reading(scope, arrays, models)
+    rest = {
+        name: each for name, each in data.items() if name not in ("symbols", "tables", "functions")
     }
+    return {name: of.within(name)(each) for name, each in rest.items()}
 
 
-def _trial(trial: Experiment, place: str, arrays: dict[str, Array]) -> dict[str, Any]:
-    """The arrays of a trial are put under names that begin with its place."""
-    if trial.bounds or trial.history:
-        raise refused("bounds or a history of a single trial")
-    arrays[f"{place}/time"] = trial.grid
-    inputs = {}
-    for name, signal in trial.signals.items():
-        if signal.expressions or signal.between not in BETWEEN:
-            raise refused(f"the input {name}, which is a signal of pieces")
-        inputs[name] = signal.between
-        arrays[f"{place}/inputs/{name}/times"] = signal.begin
-        arrays[f"{place}/inputs/{name}/values"] = signal.coefficients[0]
-    for name, row in trial.measurements.items():
-        arrays[f"{place}/measurements/{name}"] = row
-    delays = {}
-    for name, own in trial.timed.items():
-        arrays[f"{place}/timed/{name}/times"] = own.times
-        arrays[f"{place}/timed/{name}/values"] = own.values
-        delays[name] = own.delay
-    for name, row in trial.std.items():
-        arrays[f"{place}/std/{name}"] = row
-    return {
-        "inputs": inputs,
-        "measurements": list(trial.measurements),
-        "timed": delays,
-        "std": list(trial.std),
-        "unknown_std": dict(trial.unknown_std),
-        "duration": None if trial.duration is None else list(map(float, trial.duration)),
-        "parameters": dict(trial.parameters),
-        "labels": dict(trial.labels),
-    }
-
-
-def _experiment(row: Mapping[str, Any], place: str, arrays: Mapping[str, Array]) -> Experiment:
-    def array(*path: str) -> Array:
-        return arrays["/".join((place, *path))]
-
-    inputs = {
-        name: Signal(array("inputs", name, "times"), array("inputs", name, "values"), between)
-        for name, between in row["inputs"].items()
-    }
-    measured: dict[str, Any] = {name: array("measurements", name) for name in row["measurements"]}
-    for name, delay in row["timed"].items():
-        times, values = array("timed", name, "times"), array("timed", name, "values")
-        measured[name] = TimedSamples(times, values, float(delay))
-    std = {**row["unknown_std"], **{name: array("std", name) for name in row["std"]}}
-    more: dict[str, Any] = {"parameters": row["parameters"], "labels": row["labels"]}
-    if row["duration"] is not None:
-        more["duration"] = tuple(row["duration"])
-    return Experiment(np.array(array("time")), inputs, measured, std, **more)
+def _symbols(expressions: Iterable[sp.Basic]) -> list[sp.Basic]:
+    """Symbols and functions of time, by name. Raises `ValueError` for two of one name."""
+    found: dict[str, sp.Basic] = {}
+    seen: set[sp.Basic] = set()
+    for e in expressions:
+        for part in parts(e, seen):
+            of_time = isinstance(part, AppliedUndef) and part.args == (t,)
+            if part == t or not (of_time or isinstance(part, sp.Symbol)):
+                continue
+            if found.setdefault(name_of(part), part) != part:
+                raise ValueError(
+                    f"a bundle cannot hold two symbols of the name {name_of(part)}, made with "
+                    "other assumptions; use the same one"
+                )
+    return [found[name] for name in sorted(found)]

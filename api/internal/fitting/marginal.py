@@ -180,6 +180,17 @@ class Marginal:
             raise ValueError("the likelihood is not known near the parameters of the guess")
         return found
 
+    def slopes_at(self, z: Array, h: Array, std: Sequence[float]) -> Array:
+        """Derivatives of -2 log L at the arguments of `estimated`, by its unknowns in units of
+        their standard errors; zero where a bound holds. Raises `ValueError` as `estimated`."""
+        x = np.concatenate([z[self._mine], h, np.log(std)])
+        at = self._solved(x, Start(z), self.chosen, self.nlp)
+        if isinstance(at, str):
+            raise ValueError(at)
+        slope = self._slope(at)
+        held = held_by(x, slope, self._bounds)
+        return np.where(held, 0.0, slope * self._errors(at, at.state.curvature))
+
     def _uncertainty(self, found: Minimum) -> Uncertainty:
         """Uncertainty from the curvature of the marginal likelihood, unknown standard deviations
         included. Random effects have their conditional variance given the parameters, plus what

@@ -11,6 +11,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from kinesym.base import checks
+from kinesym.codegen.kernel import Program
+from kinesym.codegen.switching import hybrid_program
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.hybrid_shooting import hybrid_trials
 from kinesym.internal.fitting.shooting_starts import in_groups, together
@@ -26,6 +28,7 @@ from kinesym.internal.problems.shooting_arguments import (
     ShootingArguments,
     SmoothProgram,
     shooting_arguments,
+    shooting_program,
     smooth_program,
 )
 from kinesym.internal.problems.step_options import chooses_steps, methods_of
@@ -99,6 +102,14 @@ class ShootingProblem:
     def with_arguments(self, given: ShootingArguments) -> ShootingProblem:
         """The same problem, and library, of other trials."""
         return replace(self, given=given)
+
+    @property
+    def kernels(self) -> Program:
+        """The kernels of the simulated trials, and their description."""
+        if self.program is not None:
+            return shooting_program(self.program.problem, self.given.steps.method)
+        assert isinstance(self.system, Hybrid)
+        return hybrid_program(self.system)
 
     # -- the simulated trials -----------------------------------------------------------------
 
