@@ -11,6 +11,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.signals.timed import TimedSamples
 
 #: Times this close, as a share of a step, are one.
@@ -27,6 +28,16 @@ def assumed_noise(trial: Experiment, std: Mapping[str, float]) -> Experiment:
         made, "std", {n: r for n, r in {**trial.std, **own}.items() if n in measured}
     )
     object.__setattr__(made, "unknown_std", unknown)
+    return made
+
+
+def driven(trial: Experiment, courses: Mapping[str, Array]) -> Experiment:
+    """Copy with other courses (N,) of these inputs, with straight lines between the nodes."""
+    made, grid = copy(trial), trial.grid
+    signals = {name: Signal(grid, row) for name, row in courses.items()}
+    object.__setattr__(made, "signals", {**trial.signals, **signals})
+    object.__setattr__(made, "inputs", {**trial.inputs, **courses})
+    object.__setattr__(made, "held", trial.held - courses.keys())
     return made
 
 
