@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
     from kinesym.runtime.results.forecast import Forecast as Forecast
+    from kinesym.runtime.results.influence import InfluenceMeasures as InfluenceMeasures
+    from kinesym.runtime.results.left_out import LeftOut as LeftOut
     from kinesym.runtime.results.multistart import MultiStart as MultiStart
     from kinesym.runtime.results.profile import Profile as Profile
     from kinesym.runtime.results.solution import Solution as Solution

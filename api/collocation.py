@@ -23,6 +23,7 @@ from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.grid_refinement import on_finer_grids, until
 from kinesym.internal.fitting.ladder import BUDGET
 from kinesym.internal.fitting.marginal_fit import log_likelihood
+from kinesym.internal.fitting.missing_terms import missing
 from kinesym.internal.fitting.redundant import ROOMS, apart, bound_together
 from kinesym.internal.fitting.solving import Solver, unexplained
 from kinesym.internal.fitting.starts import (
@@ -389,6 +390,7 @@ class Collocation(Displayed):
         if tolerance_grid is not None:
             solver = Solver(self._problem, chosen, progress)
             solution = until(solver, solution, tolerance_grid, most_nodes)
+        solution = replace(solution, lacking=partial(missing, self._problem))
         return resolved(_trusted(self._problem, solution))
 
     def multistart(

@@ -114,6 +114,7 @@ INTERPRETED = (
     "api/test_hybrid_phases.py",
     "api/test_hybrid_sensitivity.py",
     "api/test_identification.py",
+    "api/test_influence.py",
     "api/test_intervals.py",
     "api/test_jax.py",
     "api/test_jumps.py",

@@ -179,6 +179,8 @@ def _timed(channel: TimedManifest, trial: Experiment) -> dict[str, Array]:
 def filled(samples: Array, time: Array) -> Array:
     """`samples` with missing ones (NaN) interpolated linearly in time."""
     present = ~np.isnan(samples)
+    if not present.any():
+        return np.zeros(len(samples))
     return np.interp(time, time[present], samples[present])
 
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Influence, Samples
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_record
@@ -25,6 +27,30 @@ METHODS = ("t", "sandwich", "profile", "bootstrap")
 _FOLLOWED = "the fit follows the samples that tell it, so that residuals show no error"
 
 
+class Pulls(NamedTuple):
+    """Pulls of k residuals on r estimates, from which influences and what follows without samples
+    are made.
+
+    samples : behind the residuals. residual, slope, bend : each residual, with the slope psi of the
+    loss there and psi'. pull : d estimate/d slope, (k, r). hat : gives entries of the hat matrix by
+    rows and columns, that of residuals of weight 1. basis : see `Samples.influences`. taken :
+    degrees of freedom that unknowns take. priors : pulls (m, r) of priors. variance : of residuals,
+    1 where they are in standard deviations. loss : of residuals, None for squares.
+    """
+
+    samples: Samples
+    residual: Array
+    slope: Array
+    bend: Array
+    pull: Array
+    hat: Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
+    basis: Array | None
+    taken: float
+    priors: Array
+    variance: float
+    loss: RobustLoss | None
+
+
 class Influences(NamedTuple):
     """Influences of samples on the estimates, by channel and trial; the number of samples, and the
     degrees of freedom that unknowns take; the covariance (r, r) from the uncertainty of priors;
@@ -37,27 +63,32 @@ class Influences(NamedTuple):
     channels: Sequence[str]
 
     @staticmethod
-    def of(
-        samples: Samples,
-        slope: Array,
-        pulls: Array,
-        basis: Array | None,
-        taken: float,
-        priors: Array,
-    ) -> Influences:
-        """Influences from the slopes psi of the loss at residuals (k,), and the derivatives of
-        estimates by these, (k, r), and by those of priors, (m, r). basis : see
-        `Samples.influences`. taken : degrees of freedom that unknowns take."""
-        series = samples.influences(slope, pulls, basis)
+    def of(found: Pulls) -> Influences:
+        """Influences from the pulls of residuals."""
+        samples, priors = found.samples, found.priors
+        series = samples.influences(found.slope, found.pull, found.basis)
         count = float(samples.counts.sum())
-        return Influences(series, count, taken, priors.T @ priors, samples.channels)
+        return Influences(series, count, found.taken, priors.T @ priors, samples.channels)
+
+
+class Left(NamedTuple):
+    """Estimates (r,) and their covariance (r, r) without some samples, NaN for those that are not
+    determined then."""
+
+    values: Array
+    covariance: Array
 
 
 class Inference(Protocol):
     """Inference on the estimates of a fit, by its problem."""
 
-    def influences(self) -> Influences:
-        """Influences of the samples on the estimates."""
+    def pulls(self) -> Pulls:
+        """Pulls of the residuals on the estimates."""
+
+    def without(self, record: Record, solve: bool) -> Left:
+        """Estimates from measurements of which some are missing (NaN): by one Newton step from the
+        estimates, or solved again from there. Standard deviations that are estimated are those of
+        all samples, unless all share one. Raises `ValueError` where nothing can be told."""
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """Confidence bands of trajectories of all trials, those of these names or all."""
@@ -84,7 +115,7 @@ def by_sandwich(
 ) -> Estimates:
     """Sandwich intervals, for residuals of unequal variance that are correlated in time; see
     `kinesym.runtime.statistics.sandwich`."""
-    told = of.influences()
+    told = Influences.of(of.pulls())
     found = sandwich(told.series, told.samples, told.taken)
     covariance, n = about.covariance.copy(), len(values)
     free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
@@ -109,7 +140,7 @@ def with_correlated_noise(
 ) -> Uncertainty:
     """Uncertainty with noise whose correlation falls as exp(-lag/seconds), by channel, of a fit
     that takes it as white: the sandwich of a known correlation."""
-    told = of.influences()
+    told = Influences.of(of.pulls())
     lasting = {told.channels.index(n): s for n, s in seconds.items() if n in told.channels}
     whole = told.of_priors + correlated(told.series, lasting)
     covariance, n = about.covariance.copy(), len(whole)
@@ -161,7 +192,7 @@ def bootstrapped(
     each : `map`, or that of an executor. Raises `ValueError` if less than half of the fits
     converge, and with priors, which no record shows.
     """
-    told, block = of.influences(), block_of(series)
+    told, block = Influences.of(of.pulls()), block_of(series)
     if told.of_priors.any():
         raise ValueError(
             "a bootstrap draws measurements, but not what priors say, and so takes that as exact; "

@@ -28,6 +28,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.estimates import Estimates, Uncertainty
+from kinesym.runtime.results.influence import InfluenceMeasures
 from kinesym.runtime.results.plot import close, plain, subplots
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.summary import listed
@@ -42,6 +43,8 @@ _CORRELATED = 0.95
 _LISTED = 12
 #: Sentences on badly known parameters at most.
 _SAID = 5
+#: Sentences on what decides.
+_DECIDES = 2
 #: Parameters up to which correlations are written into their figure.
 _WRITTEN = 12
 
@@ -251,7 +254,8 @@ _TRIALS = 6
 class Findings:
     """Findings of a fit, for a report: how it ended, estimates and their uncertainty, notes, checks
     of the residuals, measured channels by trial, a figure of a trial with some of its channels,
-    their bands or why there are none, profiles, the problem in words (`Trials.setting`), known
+    their bands or why there are none, profiles, influence of the samples, the problem in words
+    (`Trials.setting`), known
     values, units by name, and facts by name."""
 
     title: str
@@ -264,6 +268,7 @@ class Findings:
     plot: Callable[[int, Sequence[str]], Any]
     bands: Bands | str = ""
     profiles: Sequence[Profile] = ()
+    influence: InfluenceMeasures | None = None
     setting: Mapping[str, Any] = field(default_factory=dict)
     known: Sequence[tuple[str, str]] = ()
     units: Mapping[str, str] = field(default_factory=dict)
@@ -317,6 +322,8 @@ class Findings:
         yield from known_to(self.estimates, self.about.instead, owned)
         yield from correlated(self.about.names, self.about.covariance)
         yield from map(_sentence, dict.fromkeys((*self.about.notes, *self.notes)))
+        decides = self.influence.sentences[:_DECIDES] if self.influence else []
+        yield from (_sentence(f"{words[0].upper()}{words[1:]}") for words in decides)
         said = self.checks.sentences
         yield from map(_sentence, said[:_LISTED])
         if len(said) > _LISTED:
@@ -338,6 +345,9 @@ class Findings:
             yield Picture(f"Residuals{self._of(k)}", self.checks.plot(k), words)
         if len(names) > 1 and (self.about.deviations() > 0.0).any():
             yield Picture("Correlations", plot_correlations(names, self.about.covariance))
+        if self.influence and len(self.influence.cook):
+            words = "Circles: the ten most influential samples."
+            yield Picture("What decides", self.influence.plot(), words)
         for profile in self.profiles:
             words = f"{100.0 * profile.level:g} % interval {profile.low:.6g} ... {profile.high:.6g}"
             notes = "".join(f" {_sentence(note)}" for note in profile.notes)

@@ -34,8 +34,11 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
+from kinesym.runtime.results.influence import InfluenceMeasures, influence
+from kinesym.runtime.results.left_out import LeftOut, left_out, selected
 from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.log_density import LogDensity
+from kinesym.runtime.results.missing import Missing
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings, target_of
@@ -72,7 +75,7 @@ class Trials(ByName, Saved):
     the lower the better: -2 log L where standard deviations or distributions are estimated (with
     priors, of the posterior density), otherwise the objective. setting : what was solved, in words,
     for `report`.
-    inference : the problem, for what needs it.
+    inference : the problem, for what needs it; lacking : for `missing`.
     """
 
     status: Solve
@@ -95,6 +98,7 @@ class Trials(ByName, Saved):
     no_errors: str = ""
     setting: Mapping[str, Any] = field(default_factory=dict)
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
+    lacking: Callable[..., Missing] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
         shifts, units = self._shifts(), self._units
@@ -330,6 +334,37 @@ class Trials(ByName, Saved):
         """
         return self._asked().log_density(self.estimated_std)
 
+    def missing(self, library: Any = None, level: float = 0.05, most: int = 3) -> Missing:
+        """Find terms that the model lacks: those of a library that explain the force which the
+        record wants.
+
+        A force of white noise, whose intensity is estimated by the marginal likelihood, is added to
+        each equation of rates (but kinematic ones, q' = v, and those of unknown inputs), so that
+        trajectories follow the record although the model is wrong. The terms whose course is most
+        like that force, apart from what unknown parameters can do, are put in one by one, and the
+        one of the largest likelihood stays if it is significant: a likelihood ratio test, whose p
+        is multiplied by the number of terms (Bonferroni). Then the next one is looked for.
+
+        library : expressions of states, inputs and parameters, or names of kinds: "bias", "linear"
+        (each state), "inputs" (each), "coulomb" and "drag" (of speeds), "cubic" (each state),
+        "products" (of two states); all of these if None. level : of the tests. most : terms that
+        are put in at most.
+
+        Returns the terms that were tried, the forces before and after, the model with what was
+        found and the fit of it, without forces. Raises `ValueError` for a fit that is none by
+        `Collocation` of a `Model` by least squares, that has process noise, and for terms that are
+        in the model already; before anything is solved.
+        """
+        if self.lacking is None:
+            raise ValueError(
+                "missing needs a solution of ks.Collocation in the process that solved it: solve "
+                "ks.Collocation of the same model, trials and unknowns, guess=result, and ask that"
+            )
+        if not self.success:
+            raise ValueError(f"no search for missing terms without convergence: {self.message}")
+        share = between(level, 0.0, 1.0, "level")
+        return self.lacking(self, library, share, count(most, "most"))
+
     def bootstrap(self, records: int = 200, seed: int = 0, executor: Any = None) -> Bootstrap:
         """Bootstrap estimates of so many records, with residuals resampled in blocks as long as
         they are correlated (moving block bootstrap; Kunsch 1989, Annals of Statistics 17, 1217).
@@ -352,6 +387,49 @@ class Trials(ByName, Saved):
         if self._lost:
             self._known_errors()
         return diagnostics(self.trials)
+
+    def influence(self) -> InfluenceMeasures:
+        """Influence of every sample, trial, channel and value of a label on the estimates: how far
+        each estimate moves if it is left out, its leverage, Cook's distance, and how well the
+        others predict it. Nothing is solved again.
+
+        To first order in what is left out, exact for linear models; standard deviations, priors
+        and the weights of a robust loss are taken as they are. Raises `ValueError` as `intervals`,
+        and with process noise or random effects.
+        """
+        about, of = self._known_errors(), self._asked()
+        words = (self.setting.get("subjects", ()), self.model)
+        return influence(of, about, dict(self.parameters), series_of(self.trials), *words)
+
+    def without(
+        self,
+        trials: Any = None,
+        channels: Any = None,
+        *,
+        subjects: Any = None,
+        window: tuple[float, float] | None = None,
+        samples: Any = None,
+        solve: bool = False,
+    ) -> LeftOut:
+        """Estimates, with standard errors, without some of the samples.
+
+        trials : numbers. channels : names. subjects : labels of trials. window : [s], begin and
+        end. samples : as `influence().most(10)` gives them. One or several of each; what is left
+        out is in all that are given. A trial of which nothing is left has no states either. solve :
+        solve again from there; else it is one Newton step, exact for linear models. Standard
+        deviations that were estimated stay, unless all samples share one; priors stay.
+
+        Raises `ValueError` for names that there are not, if nothing is left, if it does not
+        converge, and as `influence`.
+        """
+        about, series = self._known_errors(), series_of(self.trials)
+        named = self.setting.get("subjects", ())
+        given = (trials, channels, subjects, window, samples)
+        group = selected(series, named, len(self.trials), *given)
+        found = left_out(self._asked(), about, dict(self.parameters), series, group, solve)
+        if found.note:
+            raise ValueError(f"without {group.what}: {found.note}")
+        return found
 
     def report(
         self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()
@@ -380,6 +458,7 @@ class Trials(ByName, Saved):
             plot=self.plot,
             bands=self._bands_of(measured) if self.success else "",
             profiles=drawn,
+            influence=self._influence_or_none() if self.success else None,
             setting=self.setting,
             known=[(with_unit(name, self._units), f"{v:.6g}") for name, v in self.known.items()],
             units=self._units,
@@ -406,6 +485,13 @@ class Trials(ByName, Saved):
             return self.bands(list(dict.fromkeys(name for mine in names for name in mine)))
         except ValueError as error:
             return str(error)
+
+    def _influence_or_none(self) -> InfluenceMeasures | None:
+        """Influence of the samples, None where nothing can be said of it."""
+        try:
+            return self.influence()
+        except ValueError:
+            return None
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""

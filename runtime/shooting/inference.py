@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from kinesym.runtime.estimation.density import log_density
 from kinesym.runtime.results.bands import Bands, band_of
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
-from kinesym.runtime.results.inference import Influences
+from kinesym.runtime.results.inference import Left, Pulls
 from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.shooting.density import misfit
@@ -24,11 +24,26 @@ from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import ProfilePoint, Spring
+from kinesym.runtime.statistics.robust import spread_by_loss
 
 #: Share of the largest singular value that counts as none.
 _NULL = 1e-7
+#: Share of the largest curvature, in scaled unknowns, from which a direction is determined.
+_TOLD = 1e-12
+#: Part of an undetermined direction from which an unknown belongs to it.
+_PART = 1e-4
 #: Share of derivatives that may be outside.
 _OUTSIDE = 1e-5
+
+
+class _Spread(NamedTuple):
+    """Step (n,) of the `free` unknowns, numbers in q, their covariance (n, n), and which are
+    determined."""
+
+    free: NDArray[np.intp]
+    step: Array
+    covariance: Array
+    known: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +60,18 @@ class ShootingInference:
         """The trials, which another q overwrites."""
         return self.task.trials
 
-    def influences(self) -> Influences:
+    def pulls(self) -> Pulls:
         """See `Inference`."""
         found = measured(self.trials, self.q)
         which = np.isin(found.unknowns, self._free)
         x, e, loss = found.slopes[:, which], found.residuals, self.trials.loss
-        bend, slope = (np.ones_like(e), e) if loss is None else (loss.bend(e), loss.slope(e))
+        bend, slope = (np.ones_like(e), e) if loss is None else (loss.bend(e), self._slope(e))
         size = np.linalg.norm(x, axis=0)
         size[size == 0.0] = 1.0
         unit, others = x / size, found.others[:, which] / size
         curvature = unit.T @ (bend[:, None] * unit) + others.T @ others
-        pulls = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True) / size
+        spread = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True)
+        pulls = spread / size
         rows = np.zeros((len(pulls), len(self.trials.unknowns.parameters)))
         numbers = found.unknowns[which]
         known = ~np.isnan(np.diag(self.about.covariance))
@@ -64,7 +80,68 @@ class ShootingInference:
         root = np.sqrt(np.maximum(bend, 0.0))[:, None]
         basis = basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
         own, priors, taken = rows[: len(e)], rows[len(e) :], float(which.sum())
-        return Influences.of(found.samples, slope, own, basis, taken, priors)
+
+        def hat(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
+            return np.asarray((spread[i] * unit[j]).sum(axis=1))
+
+        variance = self.about.variance / self.task.estimation.factor
+        about = (own, hat, basis, taken, priors, variance, loss)
+        return Pulls(found.samples, e, slope, bend, *about)
+
+    def without(self, record: Record, solve: bool) -> Left:
+        """See `Inference`."""
+        left, every = self.task.remeasured(record), measured(self.trials, self.q)
+        push = every.slopes.T @ self._slope(every.residuals)  # priors have the opposite
+        found = self._spread_of(left, self.q, push)
+        q = self.q.copy()
+        q[found.free] -= found.step
+        if solve:
+            free = found.free[found.known]
+            q, good = near_minimum(left, q, free, self.task.bounds, self.about.deviations())
+            if not good:
+                raise ValueError("the fit without them does not converge")
+            found = self._spread_of(left, q, push)
+        r = len(self.trials.unknowns.parameters)
+        values, covariance = q[:r].copy(), np.zeros((r, r))
+        mine = found.free < r
+        places = found.free[mine]
+        covariance[np.ix_(places, places)] = found.covariance[np.ix_(mine, mine)]
+        values[places[~found.known[mine]]] = np.nan
+        return Left(values, covariance)
+
+    def _slope(self, e: Array) -> Array:
+        loss = self.trials.loss
+        return e if loss is None else loss.slope(e)
+
+    def _spread_of(self, left: Simulated, q: Array, push: Array) -> _Spread:
+        """Gauss-Newton step from q to the minimum of other trials, and the covariance there.
+        push : gradient (n,) of the samples of all trials at their minimum, which priors
+        balance."""
+        found = measured(left, q)
+        which, loss = np.isin(found.unknowns, self._free), self.trials.loss
+        x, others, e = found.slopes[:, which], found.others[:, which], found.residuals
+        size = np.linalg.norm(np.vstack([x, others]), axis=0)
+        size[size == 0.0] = 1.0
+        bend = np.ones_like(e) if loss is None else loss.bend(e)
+        curvature = x.T @ (bend[:, None] * x) + others.T @ others
+        modes, vectors = np.linalg.eigh(curvature / np.outer(size, size))
+        told = modes > _TOLD * modes.max(initial=0.0)
+        vectors = vectors / size[:, None]
+        inverse = (vectors[:, told] / modes[told]) @ vectors[:, told].T
+        known = (np.abs(vectors[:, ~told]) * size[:, None] < _PART).all(axis=1)
+        gradient = x.T @ self._slope(e) - push[which]
+        step = inverse @ gradient
+        estimation, rank = self.task.estimation, int(told.sum())
+        variance = self.about.variance / estimation.factor
+        if estimation.pooled:
+            least = float(e @ e - gradient @ step)
+            variance = least / (len(e) - rank) if len(e) > rank else np.nan
+        covariance = variance * inverse
+        if loss is not None and not loss.likelihood:
+            pulls = np.vstack([loss.slope(e)[:, None] * x, others]) @ inverse
+            covariance = spread_by_loss(pulls, rank)
+        covariance[~known] = covariance[:, ~known] = np.nan
+        return _Spread(found.unknowns[which], step, covariance, known)
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`; to first order in the unknowns."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
@@ -38,15 +40,52 @@ def leverages(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Ar
     """
     if directions <= _FEW:
         return np.asarray((_hat_basis(kkt, slopes, factor, directions)[0] ** 2).sum(axis=1))
-    return _of_many(kkt, slopes, factor)
+    return np.clip(2.0 * factor * _forms(kkt, slopes), 0.0, 1.0)
 
 
-def followed(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array | None:
-    """Factor B (k, m) of the hat matrix, H = B B', None if it is too large; see `leverages`."""
-    if not (directions <= _FEW and directions * slopes.shape[0] <= _SMALL):
-        return None
-    basis, values = _hat_basis(kkt, slopes, factor, directions)
-    return basis * np.sqrt(np.minimum(values, 1.0))
+@dataclass(frozen=True, eq=False)
+class Hat:
+    """Hat matrix H = 2 factor r_z K^-1 r_z' of residuals, see `leverages`, asked for its entries.
+
+    basis : eigenvectors (k, m) and eigenvalues of H, None if there are too many.
+    """
+
+    kkt: Kkt
+    slopes: csr_array
+    factor: float
+    basis: tuple[Array, Array] | None
+
+    @staticmethod
+    def of(kkt: Kkt, slopes: csr_array, factor: float, directions: int | None) -> Hat:
+        """Hat matrix with its basis, if it has few directions, at most so many; None : not
+        known."""
+        few = directions is not None and directions <= _FEW
+        basis = None
+        if directions is not None and few and directions * slopes.shape[0] <= _SMALL:
+            basis = _hat_basis(kkt, slopes, factor, directions)
+        return Hat(kkt, slopes, factor, basis)
+
+    @property
+    def followed(self) -> Array | None:
+        """Factor B (k, m) of H = B B', None if it is too large."""
+        if self.basis is None:
+            return None
+        vectors, values = self.basis
+        return vectors * np.sqrt(np.minimum(values, 1.0))
+
+    def entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        """Entries (n,) of H."""
+        if self.basis is not None:
+            vectors, values = self.basis
+            return np.einsum("ij,j,ij->i", vectors[rows], values, vectors[columns])
+        x, off = self.slopes, rows != columns
+        every, place = np.unique(np.concatenate([rows, columns]), return_inverse=True)
+        own = _forms(self.kkt, x[every])[place]
+        found = own[: len(rows)]
+        if off.any():  # of a sum, less those of its terms
+            of_sums = _forms(self.kkt, csr_array(x[rows[off]] + x[columns[off]]))
+            found[off] = 0.5 * (of_sums - found[off] - own[len(rows) :][off])
+        return 2.0 * self.factor * found
 
 
 def _hat_basis(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> tuple[Array, Array]:
@@ -67,19 +106,19 @@ def _hat_basis(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> t
     return np.asarray(left @ vectors[:, free]), np.asarray(values[free])
 
 
-def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:
-    """Leverages (k,) from the entries of the inverse that belong to each residual, or from
-    solutions, in blocks."""
+def _forms(kkt: Kkt, slopes: csr_array) -> Array:
+    """Quadratic forms x' K^-1 x of the rows x of `slopes`, (k,), from the entries of the inverse
+    that belong to each, or from solutions, in blocks."""
     entries = getattr(solver(kkt), "inverse_entries", None)
     if entries is not None:
-        return np.clip(2.0 * factor * _by_entries(entries, slopes), 0.0, 1.0)
+        return _by_entries(entries, slopes)
     found = np.empty(slopes.shape[0])
     for begin in range(0, len(found), _BLOCK):
         part = slopes[begin : begin + _BLOCK]
         sides = part.T.toarray()
         solved = _solved(kkt, sides)
-        found[begin : begin + _BLOCK] = 2.0 * factor * (sides * solved).sum(axis=0)
-    return np.clip(found, 0.0, 1.0)
+        found[begin : begin + _BLOCK] = (sides * solved).sum(axis=0)
+    return found
 
 
 def _by_entries(entries: Callable[..., Array], slopes: csr_array) -> Array:

@@ -121,6 +121,12 @@ EXPECTED = {
         closely(said["hardy"].estimated_std["theta"], 0.05, 0.003),
         0.001 < said["standard_error"] < 0.002,
     ],
+    "how-to/which-samples-decide": lambda said: [
+        (said["first"].channel, said["first"].trial, said["first"].index) == ("theta", 1, 185),
+        said["first"].in_errors["p"] > 2.0,
+        abs(said["solved"].in_errors["p"] - said["left"].in_errors["p"]) < 0.02,
+        Path("decides.png").exists(),
+    ],
     "how-to/before-you-measure": lambda said: [
         "without cell gain cannot be known" in str(said["choice"]),
         closely(said["errors"]["5 trials"]["c"] * 5**0.5 / said["table"]["c"]["as it is"], 1, 1e-3),
@@ -146,6 +152,10 @@ EXPECTED = {
     "how-to/schemes": lambda said: [
         closely(said["found"].parameters["k"], 1000.0, 1.0),
         closely(said["fine"].duration, 2.0, 1e-5),
+    ],
+    "how-to/missing": lambda said: [
+        said["found"].found == ["cubic_x_in_v"],
+        closely(said["found"].fit.parameters["cubic_x_in_v"], -1.5, 0.03),
     ],
     "how-to/compare-models": lambda said: [
         said["models"].best == "with a square",

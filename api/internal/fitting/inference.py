@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from kinesym.internal.fitting.combination import combination
-from kinesym.internal.fitting.curvature import Curvature, solved_of
+from kinesym.internal.fitting.curvature import Curvature, multipliers_of, solved_of
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.following import Following, as_asked
+from kinesym.internal.fitting.lacking import lacking
 from kinesym.internal.fitting.sizes import scaling
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.density import log_density
@@ -24,13 +25,13 @@ from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.estimates import Uncertainty, nothing_known
-from kinesym.runtime.results.inference import Inference, Influences
+from kinesym.runtime.results.inference import Inference, Left, Pulls
 from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
-from kinesym.runtime.statistics.leverage import followed
+from kinesym.runtime.statistics.leverage import Hat
 from kinesym.runtime.statistics.profile import STIFF, ProfilePoint, Quantity, Spring
 from kinesym.runtime.statistics.spring import Pulled, pulled_hessian
 from kinesym.runtime.statistics.undetermined import Projected, solver
@@ -66,7 +67,7 @@ class CollocationInference:
         """See `Inference`."""
         return self.here.smoothed().bands(names)
 
-    def influences(self) -> Influences:
+    def pulls(self) -> Pulls:
         """See `Inference`."""
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
@@ -76,14 +77,36 @@ class CollocationInference:
         residuals, estimation = self.here.problem.residual_nlp, self.here.estimation
         samples, e, loss = residuals.samples, residuals.residuals(z), estimation.loss
         root = np.sqrt(samples.share)
-        slope = e if loss is None else loss.slope(e / root) * root
+        slope, bend = (e, np.ones_like(e))
+        if loss is not None:
+            slope, bend = loss.slope(e / root) * root, loss.bend(e / root)
         columns *= self.nlp.layout.parameter_slopes(z)
         jacobian, directions = residuals.residual_jacobian(z), self.here.directions
-        pulls, taken, basis = 2.0 * estimation.factor * (jacobian @ columns), float(r), None
-        if directions is not None:
-            taken = float(directions)
-            basis = followed(self.here.kkt, jacobian, estimation.factor, directions)
-        return Influences.of(samples, slope, pulls, basis, taken, pulls[np.isnan(samples.time)])
+        pulls = 2.0 * estimation.factor * (jacobian @ columns)
+        hat = Hat.of(self.here.kkt, jacobian, estimation.factor, directions)
+        taken = float(r if directions is None else directions)
+        priors = pulls[np.isnan(samples.time)]
+        if self.nlp.layout.free_duration:  # times are shares of it
+            samples = replace(
+                samples, time=samples.time * self.nlp.layout.durations(z)[samples.trial]
+            )
+        variance = self.about.variance / estimation.factor
+        about = (pulls, hat.entries, hat.followed, taken, priors, variance, loss)
+        return Pulls(samples, e, slope, bend, *about)
+
+    def without(self, record: Record, solve: bool) -> Left:
+        """See `Inference`."""
+        some = lacking(self.here, record)
+        step = some.step()
+        J, moved = some.here.solution.objective - 0.5 * float(some.pull @ step), some.here.z + step
+        here = some.here
+        if solve:
+            multipliers = multipliers_of(here.solution)
+            _, found = replace(self, here=here)._solved(here.problem.trials, moved, multipliers)
+            if not found.status.success:
+                raise ValueError("the fit without them does not converge")
+            here, J, moved = some.at(found), found.objective, found.z
+        return some.estimates(here, J, moved)
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
         """See `Inference`."""
@@ -284,12 +307,12 @@ class MarginalInference:
 
     def _none(self, *what: Any) -> NoReturn:
         raise ValueError(
-            "profiles, sandwiches and bootstraps are of parameters that the best trajectories "
-            "tell; with process noise or random effects use method='t', from the curvature of the "
-            "likelihood"
+            "profiles, sandwiches, bootstraps and influences are of parameters that the best "
+            "trajectories tell; with process noise or random effects use method='t', from the "
+            "curvature of the likelihood"
         )
 
-    influences = profile = held = refit = _none
+    pulls = without = profile = held = refit = _none
 
 
 def inference(problem: Discretisation, solution: Solution) -> Inference:

@@ -1,0 +1,127 @@
+"""A solution's problem without some of its samples: what its estimates are then, to first order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.internal.fitting.curvature import Curvature
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.leaving_out import part_of
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import Solved
+from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.nlp.samples import number_of_samples
+from kinesym.runtime.results.bootstrap import Record, remeasured
+from kinesym.runtime.results.inference import Left
+from kinesym.runtime.statistics.undetermined import solver
+
+
+@dataclass(frozen=True, eq=False)
+class Lacking:
+    """A problem without some samples, at the solution of the whole problem. A trial of which
+    nothing is left is no part of it.
+
+    pull : gradient (n,) by which the samples that are missing held that solution. parameters :
+    numbers of its parameters among all, of which there are `count`.
+    """
+
+    here: Curvature
+    pull: Array
+    parameters: NDArray[np.intp]
+    count: int
+
+    def step(self) -> Array:
+        """Newton step (n,) to its minimum, exact where the model is linear."""
+        sides = np.zeros((len(self.here.kkt.softness), 1))
+        return solver(self.here.kkt).solve(self.pull[:, None], sides)[:, 0]
+
+    def at(self, found: Solved) -> Curvature:
+        """Curvature at its minimum."""
+        multipliers, lower, upper = found.multipliers
+        solution = replace(
+            self.here.solution,
+            free_vector=found.z,
+            objective=found.objective,
+            multipliers=multipliers,
+            lower_multipliers=lower,
+            upper_multipliers=upper,
+        )
+        return Curvature.at(self.here.problem, solution)
+
+    def estimates(self, here: Curvature, J: float, z: Array) -> Left:
+        """Estimates at z, where the objective is J, with their covariance by a curvature."""
+        problem, layout = here.problem, here.problem.layout
+        if here.estimation.pooled:
+            samples, taken = number_of_samples(problem.about, problem.trials), here.directions
+            noise = [] if taken is None else here.estimation.pooled_noise(J, samples, taken)
+            here = replace(here, solution=replace(here.solution, noise=noise))
+        found = here.confidence().covariance
+        mine = np.array(layout.parameter_values(layout.natural(z)))
+        mine[np.isnan(np.diag(found))] = np.nan
+        values = np.full(self.count, np.nan)
+        covariance = np.full((self.count, self.count), np.nan)
+        values[self.parameters] = mine
+        covariance[np.ix_(self.parameters, self.parameters)] = found
+        return Left(values, covariance)
+
+
+def lacking(whole: Curvature, record: Record) -> Lacking:
+    """The problem of other measurements, at the solution of the whole one. Raises `ValueError` if
+    no sample is left, or no trial of linked ones."""
+    problem, z = whole.problem, whole.z
+    trials = remeasured(problem.trials, record)
+    measured = (t.measured.values() for t in trials)
+    kept = [k for k, own in enumerate(measured) if any(np.isfinite(y).any() for y in own)]
+    if not kept:
+        raise ValueError("nothing that is measured is left")
+    left = problem.on(trials)
+    if len(kept) < len(trials) and not (problem.symbolic.links or problem.symbolic.cycle):
+        left = part_of(left, kept)
+    else:
+        kept = list(range(len(trials)))
+    variables, rows = _places(problem.layout, left.layout, kept)
+    s = whole.solution
+    there = replace(
+        s,
+        free_vector=z[variables],
+        multipliers=s.multipliers[rows],
+        lower_multipliers=s.lower_multipliers[variables],
+        upper_multipliers=s.upper_multipliers[variables],
+        trials=[s.trials[k] for k in kept],
+        objective=left.cost(z[variables]),
+    )
+    before = _slope(problem, z, s.multipliers)[variables]
+    pull = before - _slope(left, there.free_vector, there.multipliers)
+    begin, end = left.layout.parameter_offset, left.layout.duration_offset
+    parameters = variables[begin:end] - problem.layout.parameter_offset
+    count = len(problem.layout.parameters)
+    here = Curvature.at(left, there, whole.kkt.workspace)  # whose analysis serves if it fits
+    return Lacking(here, pull, parameters, count)
+
+
+def _slope(problem: Discretisation, z: Array, multipliers: Array) -> Array:
+    """Gradient (n,) of the Lagrangian without bounds."""
+    return problem.cost_gradient(z) + problem.constraint_jacobian(z).T @ multipliers
+
+
+def _places(
+    old: Layout, new: Layout, kept: Sequence[int]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Numbers of the variables, and of the constraints, of some trials among those of all."""
+    variables = np.empty(new.n_variables, dtype=np.intp)
+    rows = [np.zeros(0, dtype=np.intp)]
+    begins = [old.constraint_offsets[k, "interval"] for k in range(len(old.nodes))]
+    ends = [*begins[1:], old.delay_offset]
+    for j, k in enumerate(kept):
+        variables[slice(*new.offsets[j : j + 2])] = np.arange(*old.offsets[k : k + 2])
+        own = new.parameter_offset + new.owned.places(j)
+        variables[own] = old.parameter_offset + old.owned.places(k)
+        if new.free_duration:
+            variables[new.duration_offset + j] = old.duration_offset + k
+        rows.append(np.arange(begins[k], ends[k]))
+    delayed = np.searchsorted(old.delayed_entries, variables[new.delayed_entries])
+    return variables, np.concatenate([*rows, old.delay_offset + delayed])

@@ -1,0 +1,285 @@
+"""Search for what a model lacks: the unknown force that the record wants, and terms that explain
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from scipy.stats import chi2
+
+from kinesym.base.checks import listed, shown
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.first_guess import FirstGuess
+from kinesym.internal.fitting.solving import Solver
+from kinesym.internal.problems.formulation import formulate
+from kinesym.internal.problems.problem import kinematic_pairs
+from kinesym.internal.problems.question import Question
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.results.missing import Force, Missing, Tried
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.symbolic.derivation import evaluate
+from kinesym.symbolic.missing_terms import (
+    KINDS,
+    Row,
+    Term,
+    force_in,
+    rows_of,
+    terms_of,
+    with_forces,
+    with_terms,
+)
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.objective import LeastSquares
+
+#: Terms of a library whose likelihood is computed, those whose course is most like the force's.
+_TESTED = 6
+#: Share of a term, after what unknown parameters can do as well, up to which it is one of them.
+_OWN = 1e-6
+#: Iterations of a fit at most.
+_ITERATIONS = 500
+#: Standard deviation of a force in a step, as a share of the rms of the rate, up to which it is
+#: none.
+_QUIET = 1e-4
+_STEP = 1e-30  # of complex steps
+
+
+def missing(
+    problem: Discretisation, solution: Solution, library: Any, level: float, most: int
+) -> Missing:
+    """See `Solution.missing`."""
+    search = _Search(problem.formulation.question, solution, level)
+    search.check()
+    given = list(KINDS) if library is None else listed(library, "library")
+    if not given:
+        raise ValueError("library is empty; leave it out for terms of all kinds")
+    every = terms_of(search.model, search.rows, given, search.sizes)
+    own = [term for term in every if search.is_own(term)]
+    for term in own:
+        if any(not isinstance(entry, str) and entry == term.expression for entry in given):
+            raise ValueError(
+                f"the term {shown(term.expression)} of library is in the model already, times an "
+                f"unknown parameter, in the equation of {term.where}"
+            )
+    return search.found([term for term in every if term not in own], most)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """A search from a fit; question : what was fitted."""
+
+    question: Question
+    fit: Solution
+    level: float
+
+    @property
+    def model(self) -> Model:
+        """The model that was fitted."""
+        found: Model = self.question.system
+        return found
+
+    def check(self) -> None:
+        """Raise `ValueError` for a fit whose model cannot be searched."""
+        asked = self.question
+        if not isinstance(asked.system, Model):
+            raise ValueError("missing looks for terms of a Model, not of phases or a Hybrid")
+        if asked.noise:
+            raise ValueError(
+                "missing adds process noise to each equation; fit the problem without noise first"
+            )
+        if asked.objective not in (None, LeastSquares()):
+            raise ValueError("missing needs a fit of least squares, without a loss or other terms")
+        if not self.rows:
+            raise ValueError("there is no equation that gives a rate and has no unknown input")
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Equations in which something may be missing: not those with an unknown input, which
+        could be anything."""
+        run, model = self.fit.trials[0], self.model
+        middle = {name: float(np.mean(run[name])) for name in (*run.states, *run.inputs)}
+        middle |= dict(run.parameters)
+        names = {name_of(s): s for s in (*model.states, *model.inputs, *model.parameters)}
+        point = {s: middle.get(name, 1.0) for name, s in names.items()}
+        point |= {**dict.fromkeys(model.derivatives, 0.0), t: float(run.time[0])}
+        free = {name_of(u) for u in self.question.unknown_inputs or {}}
+        found = rows_of(model, point, kinematic_pairs(model))
+        pulled = [u for u in model.inputs if name_of(u) in free]
+        slopes = [self._slopes(run, u) for u in pulled]
+        return [r for r in found if not any(s[r.equation].any() for s in slopes)]
+
+    @cached_property
+    def sizes(self) -> dict[str, float]:
+        """Root mean squares of the states."""
+        names = self.model.state_names
+        runs = [np.concatenate([run[name] for run in self.fit.trials]) for name in names]
+        return {n: float(np.sqrt(np.mean(x**2))) or 1.0 for n, x in zip(names, runs, strict=True)}
+
+    # -- what the model can do itself -----------------------------------------------------------
+
+    def is_own(self, term: Term) -> bool:
+        """Whether unknown parameters can do what a term does."""
+        course = self._course(self.fit, term)
+        left = (
+            course
+            - self._parameters(self.fit, term.row)
+            @ (np.linalg.lstsq(self._parameters(self.fit, term.row), course)[0])
+        )
+        return bool(np.linalg.norm(left) <= _OWN * np.linalg.norm(course))
+
+    def _course(self, fit: Solution, term: Term) -> Array:
+        """A term over all trials."""
+        return np.concatenate([self._value(run, term.expression) for run in fit.trials])
+
+    def _parameters(self, fit: Solution, row: Row) -> Array:
+        """Slopes of an equation by each unknown parameter, as columns, over all trials."""
+        own = {name_of(p) for p in self.question.unknown or {}}
+        symbols = [p for p in self.model.parameters if name_of(p) in own]
+        columns = [
+            np.concatenate([self._slopes(run, p)[row.equation] for run in fit.trials])
+            for p in symbols
+        ]
+        columns = [column / (np.linalg.norm(column) or 1.0) for column in columns]
+        size = sum(len(run.time) for run in fit.trials)
+        return np.column_stack(columns) if columns else np.zeros((size, 0))
+
+    def _point(self, run: Trajectory) -> dict[sp.Basic, Any]:
+        """Values of all symbols of the model over a trial, complex."""
+        model, time = self.model, run.time
+        found: dict[sp.Basic, Any] = {t: time.astype(complex)}
+        for x, rate in zip(model.states, model.derivatives, strict=True):
+            found[x] = run[name_of(x)].astype(complex)
+            found[rate] = np.gradient(run[name_of(x)], time).astype(complex)
+        for u in model.inputs:
+            found[u] = np.nan_to_num(run[name_of(u)]).astype(complex)
+        for p in model.parameters:
+            found[p] = complex(run.parameters[name_of(p)])
+        return found
+
+    def _value(self, run: Trajectory, e: sp.Expr) -> Array:
+        found = np.real(evaluate(e, self._point(run)))
+        return np.broadcast_to(found, run.time.shape)
+
+    def _slopes(self, run: Trajectory, symbol: sp.Basic) -> list[Array]:
+        """Derivatives of all equations by a symbol, over a trial, by the complex step."""
+        known = self._point(run)
+        known[symbol] = known[symbol] + 1j * _STEP
+        for s, e in self.model.intermediates:
+            known[s] = evaluate(e, known)
+        rows = (np.imag(evaluate(e, known)) / _STEP for e in self.model.equations)
+        return [np.broadcast_to(row, run.time.shape) for row in rows]
+
+    # -- fits -----------------------------------------------------------------------------------
+
+    def fitted(self, terms: Sequence[Term], guess: Any, rows: Sequence[Row]) -> Solution:
+        """Fit with these terms, and with white forces of unknown intensity in these rows."""
+        model = with_terms(with_forces(self.model, rows), terms)
+        noise = {force_in(self.model, row): (self.least(row), None) for row in rows}
+        unknown = {**(self.question.unknown or {}), **{term.name: None for term in terms}}
+        asked = replace(self.question, system=model, unknown=unknown, noise=noise or None)
+        problem = Discretisation.of(*formulate(asked), asked.threads)
+        z = FirstGuess(problem).pack(guess)
+        chosen = SolverOptions({"max_iter": _ITERATIONS})
+        return Solver(problem, chosen).fitted(z, guess)
+
+    def least(self, row: Row) -> float:
+        """Least intensity of a force: its standard deviation in a step is `_QUIET` times the rms of
+        the rate."""
+        name = name_of(row.state)
+        rates = [np.gradient(run[name], run.time) for run in self.fit.trials]
+        size = float(np.sqrt(np.mean(np.concatenate(rates) ** 2))) or 1.0
+        return _QUIET * size * float(np.sqrt(np.median(np.diff(self.fit.trials[0].time))))
+
+    def heard(self, rows: Sequence[Row], driven: Solution) -> list[Row]:
+        """Rows, of these, in which a force is larger than the least."""
+        sigma = {row: driven.parameters[f"sigma_{force_in(self.model, row)}"] for row in rows}
+        return [row for row in rows if sigma[row] > 2.0 * self.least(row)]
+
+    # -- the search -----------------------------------------------------------------------------
+
+    def found(self, library: Sequence[Term], most: int) -> Missing:
+        """Add the best term as long as one is significant."""
+        first = driven = self.fitted([], self.fit, self.rows)
+        rows, last = self.rows, dict.fromkeys(self.rows, first)
+        chosen, tried, notes = list[Term](), list[Tried](), list[str]()
+        if not first.success:
+            notes.append(f"the unknown forces were not found: {first.message}")
+        while driven.success and len(chosen) < most:
+            if rows != (rows := self.heard(rows, driven)):
+                driven = self.fitted(chosen, driven, rows)
+            rest = [term for term in library if term not in chosen]
+            best = self._ranked(last, rest)[:_TESTED]
+            fits = [self.fitted([*chosen, term], driven, rows) for term in best]
+            pairs = zip(best, fits, strict=True)
+            found = [self._tested(x, fit, driven, len(chosen), len(rest)) for x, fit in pairs]
+            order = sorted(range(len(best)), key=lambda k: -found[k].gain)
+            tried += [found[k] for k in order]
+            if not order or found[order[0]].p > self.level:
+                break
+            chosen.append(best[order[0]])
+            driven = fits[order[0]]
+            last |= dict.fromkeys(rows, driven)
+        whole = self.fitted(chosen, driven, []) if chosen else self.fit
+        if not whole.success:
+            notes.append(
+                f"the fit with these terms, without unknown forces, failed: {whole.message}"
+            )
+        after = [self._forces(row, fit, "after") for row, fit in last.items()]
+        before = [self._forces(row, first, "before") for row in last]
+        return Missing(
+            model=self.model.name,
+            tried=tried,
+            found=[term.name for term in chosen],
+            forces=[*chain(*before, *(after if chosen else []))],
+            level=self.level,
+            notes=notes,
+            larger=with_terms(self.model, chosen),
+            fit=whole,
+        )
+
+    def _ranked(self, last: Mapping[Row, Solution], terms: Sequence[Term]) -> list[Term]:
+        """Terms by how much their course is that of the force in their row, less what unknown
+        parameters can do. last : the latest fit with a force, by row."""
+        share = dict[str, float]()
+        for row, driven in last.items():
+            name = force_in(self.model, row)
+            force = np.concatenate([run[name] for run in driven.trials])
+            here = np.isfinite(force)
+            basis = np.linalg.qr(self._parameters(driven, row)[here])[0]
+            force = force[here] - basis @ (basis.T @ force[here])
+            for term in terms:
+                if term.row == row:
+                    course = self._course(driven, term)[here]
+                    course = course - basis @ (basis.T @ course)
+                    sizes = np.linalg.norm(course) * np.linalg.norm(force)
+                    share[term.name] = abs(course @ force) / sizes if sizes else 0.0
+        return sorted(terms, key=lambda term: -share[term.name])
+
+    def _tested(self, term: Term, fit: Solution, before: Solution, step: int, count: int) -> Tried:
+        """Likelihood ratio of a term; p : times the number of terms (Bonferroni)."""
+        gain = fit.log_likelihood - before.log_likelihood if fit.success else -np.inf
+        p = float(chi2.sf(2.0 * max(gain, 0.0), 1))
+        value = fit.parameters.table[term.name]
+        return Tried(
+            step=step,
+            name=term.name,
+            where=term.where,
+            term=str(term.expression).replace("(t)", ""),
+            coefficient=value.value,
+            standard_error=value.standard_error,
+            gain=float(gain),
+            p=min(1.0, p * count),
+        )
+
+    def _forces(self, row: Row, driven: Solution, when: str) -> list[Force]:
+        """The force in a row, by trial."""
+        name, where = force_in(self.model, row), f"{name_of(row.state)}'"
+        return [Force(where, when, k, run.time, run[name]) for k, run in enumerate(driven.trials)]

@@ -1,0 +1,199 @@
+"""What decides a fit: influence of samples and groups against closed forms and new solves."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym.runtime.statistics.deletion import log_densities
+
+x, a, b = ks.dynamicsymbols("x"), *sp.symbols("a b")
+TIME = np.linspace(0.0, 2.0, 12)
+Y = 1.0 + 0.5 * TIME + 0.1 * np.random.default_rng(1).standard_normal(12)
+#: Derivatives of y = a + b t by its parameters.
+X = np.column_stack([np.ones(12), TIME])
+
+
+def line(kind):
+    """The regression y = a + b t, as a fit."""
+    model = ks.Model("line", [x], [], [a, b], [x.diff(ks.t) - 1], outputs={"y": a + b * x})
+    trial, unknown = ks.Experiment(TIME, measurements={"y": Y}), {a: None, b: None}
+    if kind == "shooting":
+        fit = ks.Shooting(model, trial, unknown=unknown, initial={x: 0.0})
+        return fit.solve({a: 0.0, b: 0.0}, optimizer="least-squares")
+    start = [ks.at_start(x)]
+    return ks.Collocation(model, trial, unknown=unknown, boundary=start, scheme="trapezoid").solve()
+
+
+@pytest.fixture(scope="module", params=["collocation", "shooting"])
+def regression(request):
+    return line(request.param)
+
+
+def test_measures_of_a_regression(regression):
+    """Leverage, Cook's distance, DFBETA and left-out predictions as in textbooks (Cook and Weisberg
+    1982; Belsley, Kuh and Welsch 1980)."""
+    told, inverse = regression.influence(), np.linalg.inv(X.T @ X)
+    e, h = Y - X @ inverse @ X.T @ Y, np.diag(X @ inverse @ X.T)
+    s2 = e @ e / 10
+    assert np.allclose(told.time, TIME) and np.allclose(told.residual, e, atol=1e-8)
+    assert np.allclose(told.leverage, h, atol=1e-8) and np.isclose(told.leverage.sum(), 2.0)
+    assert np.allclose(told.cook, e**2 * h / (2 * s2 * (1 - h) ** 2), rtol=1e-6)
+    assert np.allclose(told.change, -(X @ inverse) * (e / (1 - h))[:, None], atol=1e-8)
+    wide, off = s2 / (1 - h), e / (1 - h)
+    density = -0.5 * (off**2 / wide + np.log(2 * np.pi * wide))
+    assert np.allclose(told.log_density, density, atol=1e-6)
+    assert np.isclose(told.log_score, density.sum(), atol=1e-5)
+    most = told.most(3)
+    assert [s.index for s in most] == list(np.argsort(-told.cook)[:3])
+    assert np.isclose(most[0].in_errors["b"], most[0].change["b"] / np.sqrt(s2 * inverse[1, 1]))
+
+
+def test_a_block_is_left_out_exactly(regression):
+    """Estimates, standard errors and the one standard deviation of all, as of the rest alone."""
+    kept = TIME > 0.7
+    rest, inverse = X[kept], np.linalg.inv(X[kept].T @ X[kept])
+    values = inverse @ rest.T @ Y[kept]
+    s2 = np.sum((Y[kept] - rest @ values) ** 2) / (kept.sum() - 2)
+    for solve in (False, True):
+        left = regression.without(window=(0.0, 0.7), solve=solve)
+        assert left.solved == solve and left.samples == (~kept).sum()
+        assert np.allclose(list(left.parameters.values()), values, atol=1e-6)
+        assert np.allclose(left.errors, np.sqrt(s2 * np.diag(inverse)), rtol=1e-5)
+    own = regression.influence().most(1)[0]
+    assert np.isclose(regression.without(samples=own).change["a"], own.change["a"], atol=1e-8)
+
+
+def test_what_is_said_and_shown(regression, tmp_path):
+    told = regression.influence()
+    assert "no single one of 12 samples decides" in str(told) and "log score" in str(told)
+    assert told.to_pandas().iloc[0]["cook"] == told.cook.max()
+    assert told.plot().axes
+    left = regression.without(window=(0.0, 0.3))
+    assert str(left).startswith("without 0 to 0.3 s (2 samples), to first order: ")
+    for each in (told, left):
+        each.save(tmp_path / "it.nc")
+        assert str(type(each).load(tmp_path / "it.nc")) == str(each)
+
+
+def swings(scheme="radau-3", loss=None):
+    """Three swings of two pendula, one sample of the second swing spoiled."""
+    model = ks.models.pendulum()
+    time, rng, trials = np.linspace(0.0, 3.0, 61), np.random.default_rng(3), []
+    for k in range(3):
+        run = ks.simulate(model, time, {"theta": 0.5 + 0.2 * k, "omega": 0.0}, {"p": 10.0})
+        y = {n: run[n] + s * rng.standard_normal(61) for n, s in (("theta", 0.01), ("omega", 0.1))}
+        y["theta"][52] += 0.1 * (k == 1)
+        labels = {"subject": f"s{k % 2}"}
+        trials.append(
+            ks.Experiment(time, measurements=y, std=dict(theta=0.01, omega=0.1), labels=labels)
+        )
+    objective = ks.LeastSquares(loss=loss) if loss else None
+    unknown = {"p": (1.0, 50.0)}
+    return ks.Collocation(model, trials, unknown=unknown, scheme=scheme, objective=objective)
+
+
+@pytest.mark.parametrize("loss", [None, "student"])
+def test_a_nonlinear_fit_is_as_if_solved_again(loss):
+    fit = swings(loss=loss).solve({"p": 9.0})
+    told = fit.influence()
+    for sample in told.most(3):
+        again = fit.without(samples=sample, solve=True)
+        assert abs(again.in_errors["p"] - sample.in_errors["p"]) < 0.01
+    worst = told.most(1)[0]
+    if loss is None:  # the loss takes its influence from it
+        assert (worst.channel, worst.trial, worst.index) == ("theta", 1, 52)
+    groups = {group.what: group for group in told.groups}
+    assert {*groups} == {
+        *(f"trial {k}" for k in range(3)),
+        "subject s0",
+        "subject s1",
+        "theta",
+        "omega",
+    }
+    for what, given in (("trial 1", {"trials": 1}), ("omega", {"channels": "omega"})):
+        assert groups[what].change["p"] == fit.without(**given).change["p"]
+        again = fit.without(**given, solve=True)
+        assert abs(again.in_errors["p"] - groups[what].in_errors["p"]) < 0.02
+
+
+def test_a_sample_shared_by_intervals():
+    """What has values between nodes only is compared with means of its samples."""
+    v, k = ks.dynamicsymbols("v"), sp.Symbol("k")
+    outputs = {"force": v.diff(ks.t)}
+    model = ks.Model("decay", [v], [], [k], [v.diff(ks.t) + k * v], outputs=outputs)
+    force = -2.0 * np.exp(-2.0 * TIME) + 0.05 * np.random.default_rng(2).standard_normal(12)
+    trial = ks.Experiment(TIME, measurements={"force": force}, std={"force": 0.05})
+    fit = ks.Collocation(model, trial, unknown={k: (0.1, 9.0)}, scheme="gauss-4").solve({k: 1.5})
+    told = fit.influence()
+    for sample in told.most(2):
+        again = fit.without(samples=sample, solve=True)
+        assert abs(again.in_errors["k"] - sample.in_errors["k"]) < 0.05 * abs(sample.in_errors["k"])
+
+
+def test_what_only_one_sample_tells():
+    c = sp.Symbol("c")
+    model = ks.Model("two", [x], [], [a, c], [x.diff(ks.t)], outputs={"y": a + x, "z": c + x})
+    z = np.where(np.arange(12) == 5, 2.0, np.nan)
+    trial = ks.Experiment(TIME, measurements={"y": Y, "z": z}, std={"y": 0.1, "z": 0.1})
+    fit = ks.Shooting(model, trial, unknown={a: None, c: None}, initial={x: 0.0})
+    fit = fit.solve({a: 0.0, c: 0.0}, optimizer="least-squares")
+    told = fit.influence()
+    assert told.most(1)[0].channel == "z" and np.isnan(told.most(1)[0].cook)
+    assert "z at 0.909091 s alone decides a parameter" in str(told)
+    assert "without z, c would not be determined" in str(told)
+    assert fit.without(channels="z").lost == ["c"]
+    assert fit.without(channels="z").change["a"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_density_with_the_loss_of_student():
+    """Against the density itself, and the mean of it over the prediction."""
+    from scipy import stats
+
+    from kinesym.runtime.losses import RobustLoss
+
+    loss, e = RobustLoss("student", 4.0), np.array([0.3, 2.5])
+    assert np.allclose(log_densities(e, np.zeros(2), 1.0, loss), stats.t.logpdf(e, 4))
+    nodes = np.linspace(-8.0, 8.0, 4001)
+    mean = [np.trapezoid(stats.t.pdf(r + 0.3 * nodes, 4) * stats.norm.pdf(nodes), nodes) for r in e]
+    assert np.allclose(log_densities(e, np.full(2, 0.09), 1.0, loss), np.log(mean), atol=1e-6)
+    assert np.isnan(log_densities(e, np.zeros(2), 1.0, RobustLoss("huber", 1.3))).all()
+
+
+def test_bad_input(regression, tmp_path):
+    for given, words in (
+        ({}, "say what is left out"),
+        ({"trials": 3}, "trial must be a number from 0 to 0, got 3"),
+        ({"channels": "z"}, "there is no channel 'z'"),
+        ({"subjects": "s1"}, "there is no subject 's1'"),
+        ({"window": (3.0, 4.0)}, "there is no sample in 3 to 4 s"),
+        ({"window": 3.0}, "window must be two times"),
+        ({"window": (2.0, 1.0)}, "the first one first"),
+        ({"samples": 3}, "samples must be such as"),
+        ({"trials": 0}, "nothing that is measured is left"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            regression.without(**given)
+    with pytest.raises(ValueError, match='of must be "samples" or "groups"'):
+        regression.influence().to_pandas("trials")
+    regression.save(tmp_path / "fit.nc")
+    with pytest.raises(ValueError, match="has no problem to solve again"):
+        type(regression).load(tmp_path / "fit.nc").influence()
+
+
+def test_no_influence_without_a_fit():
+    problem = swings()
+    with pytest.raises(ValueError, match="there are no standard errors"):
+        problem.solve({"p": 9.0}, options={"max_iter": 1}).influence()
+    u = ks.dynamicsymbols("u")
+    model = ks.Model("cart", [x], [u], [], [x.diff(ks.t) - u])
+    ends = [ks.at_start(x), ks.at_end(x) - 1]
+    moved = ks.Collocation(
+        model,
+        ks.Experiment(TIME),
+        unknown_inputs={u: None},
+        boundary=ends,
+        objective=ks.Integral(u**2),
+    ).solve()
+    with pytest.raises(ValueError, match="this is no fit of measurements"):
+        moved.influence()

@@ -1,0 +1,91 @@
+"""Terms that a model lacks: the right one is found, and none in a complete model; bad input."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+
+matplotlib.use("Agg")
+t = ks.t
+x, v = ks.dynamicsymbols("x v")
+u = ks.dynamicsymbols("u")
+k, b, c = sp.symbols("k b c")
+
+
+def oscillator(cubic: Any) -> ks.Model:
+    equations = [x.diff(t) - v, v.diff(t) + k * x + b * v + cubic * x**3 - u]
+    parameters = [k, b, *([c] if cubic == c else [])]
+    return ks.Model("oscillator", [x, v], [u], parameters, equations, values={k: 4.0, b: 0.3})
+
+
+@cache
+def fit(stiffness: float, shooting: bool = False) -> Any:
+    """Fit of a linear oscillator to a record of one with a cubic spring."""
+    time = np.linspace(0.0, 8.0, 121)
+    force = 2 * np.sin(1.3 * time) + 1.5 * np.sin(2.9 * time + 1)
+    whole = {k: 4.0, b: 0.3, c: stiffness}
+    run = ks.simulate(oscillator(c), time, {x: 0.5, v: 0.0}, whole, {u: force})
+    noise = 0.01 * np.random.default_rng(1).standard_normal(len(time))
+    trial = ks.Experiment(time, {u: force}, {x: run["x"] + noise}, {x: 0.01})
+    about = (oscillator(0), trial, {k: (0.0, 50.0), b: (0.0, 10.0)})
+    start = {x: 0.5, v: 0.0}
+    problem = ks.Shooting(*about, initial=start) if shooting else ks.Collocation(*about)
+    return problem.solve({k: 4.0, b: 0.3})
+
+
+def test_the_missing_term_is_found_and_fitted() -> None:
+    found = fit(1.5).missing(["bias", "cubic", "drag"])
+    assert found.tried[0].term == "x**3"
+    assert found.found[0] == "cubic_x_in_v"
+    assert found.fit.success
+    row = found.fit.parameters.table["cubic_x_in_v"]
+    assert abs(row.value + 1.5) < 4.0 * row.standard_error < 0.4
+    assert "oscillator: cubic_x_in_v missing" in str(found)
+    after = [force for force in found.forces if force.when == "after"]
+    assert after[0].rms < 1e-3 * found.forces[0].rms
+    assert "cubic_x_in_v" in found.larger.parameter_names
+    assert len(found.to_pandas()) == len(found.tried)
+    assert found.plot().axes[0].get_ylabel() == "added to v'"
+
+
+def test_a_complete_model_lacks_nothing() -> None:
+    found = fit(0.0).missing(["bias", "cubic"])
+    assert found.found == []
+    assert all(row.p > 0.05 for row in found.tried)
+    assert "no term of the library is missing" in str(found)
+
+
+def test_terms_may_be_expressions() -> None:
+    found = fit(1.5).missing([x**3, v**2], most=1)
+    assert found.tried[0].term == "x**3"
+    assert found.found == ["term_in_v"]
+
+
+@pytest.mark.parametrize(
+    ("library", "words"),
+    [
+        (["cubik"], "library has no terms 'cubik'; did you mean cubic"),
+        ([x], "the term x(t) of library is in the model already"),
+        ([sp.Symbol("q") * x], "has q, which the model lacks"),
+        ([], "library is empty"),
+        ([0], "a term of library is zero"),
+    ],
+)
+def test_bad_libraries_are_refused(library: list[Any], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        fit(1.5).missing(library)
+
+
+def test_what_cannot_be_searched_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"missing needs a solution of ks\.Collocation"):
+        fit(1.5, shooting=True).missing()
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        fit(1.5).missing(level=2.0)
