@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,23 @@ import sympy as sp
 from kinesym.base import checks
 from kinesym.collocation import Collocation
 from kinesym.forecasting import forecast
-from kinesym.internal.fitting.designs import Designing, Free, by_covariance, fewer
-from kinesym.runtime.progress import iteration_line
+from kinesym.internal.fitting.designs import (
+    Designing,
+    Free,
+    Scored,
+    fewer,
+    of_combination,
+    scored,
+)
+from kinesym.internal.fitting.planned import CollocationPlan, Plan, ShootingPlan
+from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.design import Design
 from kinesym.runtime.results.forecast import Forecast
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.sines import Sines, sines
-from kinesym.runtime.statistics.criteria import CRITERIA, of_direction
+from kinesym.runtime.statistics.criteria import CRITERIA
 from kinesym.shooting import Shooting
 
 
@@ -57,32 +67,115 @@ def design(
     guesses = list(guess) if isinstance(guess, list) else [guess]
     if not guesses or not all(isinstance(each, Mapping) for each in guesses):
         raise ValueError("guess is a mapping of names to values, or a list of some")
-    before = forecast(problem, guesses[0])
-    given = list(problem.trials)
+    before, given = forecast(problem, guesses[0]), list(problem.trials)
     free, count = _free(problem, over), _samples(samples, given)
     if not free.size and not count:
         raise ValueError("nothing is free: give inputs or starts in over, or samples")
     named = [{key_name(key): value for key, value in each.items()} for each in guesses]
-    search = Designing(problem.problem, named, free, _criterion(criterion, before.fit))
+    search = Designing(partial(_plan, problem), given, named, free, _scored(criterion, before.fit))
     counted = checks.count(tries, "tries"), checks.count(iterations, "iterations")
-    first, x = search.value(None), None
+    first, x = search.value(None), np.zeros(0)
     if free.size:
-        x, _ = search.best(*counted, checks.count(seed, "seed", least=0))
-    plans = search.plans(x)
-    times: dict[str, Sequence[Any]] = {}
+        x = search.best(*counted, checks.count(seed, "seed", least=0))
+    plans, times = search.plans(x), dict[str, list[Array]]()
     if count:
-        plans, times = fewer(plans, count, criterion if criterion in CRITERIA else "worst")
-    fits = [plan.fit() for plan in plans]
-    last = max(map(search.criterion, fits))
-    rows, starts = free.parts(x, [t.grid for t in given]) if x is not None else ({}, {})
+        chosen = CRITERIA.get(criterion, CRITERIA["worst"])
+        plans[0], times = fewer(plans[0], count, chosen)
+    last = max(search.criterion(plan.fit()) for plan in plans)
+    _, begun = free.parts(x, [trial.grid for trial in given])
+    starts = dict[str, list[float]]()
+    for (_, name), value in begun.items():
+        starts.setdefault(name, []).append(value)
     return Design(
         before=before,
-        after=Forecast(fits[0]),
+        after=Forecast(plans[0].fit()),
         trials=list(plans[0].trials),
         given=given,
         criterion=criterion if isinstance(criterion, str) else f"standard error of {criterion}",
         values=(float(np.exp(first)), float(np.exp(last))),
-        inputs=list(dict.fromkeys(name for _, name in rows)),
-        starts={x: [v for (_, y), v in starts.items() if y == x] for _, x in starts},
+        inputs=list(dict.fromkeys(name for _, name in free.courses)),
+        starts=starts,
         times=times,
     )
+
+
+def _plan(
+    problem: Collocation | Shooting,
+    trials: Sequence[Experiment],
+    guess: Mapping[str, Any],
+    starts: Mapping[str, Any],
+) -> Plan:
+    """The plan of other experiments on the same grids; starts : of states that were free."""
+    if isinstance(problem, Collocation):
+        return CollocationPlan.of(problem.problem.on(trials), guess)
+    question = replace(problem.problem.question, trials=list(trials))
+    known = {key_name(x): start for x, start in (question.initial or {}).items()}
+    told = {x: start for x, start in starts.items() if known.get(x) is not None}
+    made = Shooting.of(ShootingProblem.of(replace(question, initial={**known, **told})))
+    return ShootingPlan(made.problem, made.pack({n: v for n, v in guess.items() if n not in told}))
+
+
+def _free(problem: Collocation | Shooting, over: Any) -> Free:
+    """What is free, checked."""
+    pairs = dict(over) if isinstance(over, Mapping) else dict.fromkeys(_listed(over))
+    model, trials = problem.model, problem.trials
+    courses = dict[tuple[int, str], Sines]()
+    starts = dict[tuple[int, str], tuple[float, float]]()
+    for key, limits in pairs.items():
+        name = key_name(key)
+        if name in model.state_names:
+            low, high = _bounds(name, limits)
+            starts |= {(k, name): (low, high) for k in range(len(trials))}
+            continue
+        given = [*trials[0].inputs]
+        checks.check_choice(name, [*given, *model.state_names], "a known input or a state of over")
+        if not isinstance(limits, Sines | None):
+            raise ValueError(
+                f"the limits of input {name} are ks.sines(...), or None for those that it has, got "
+                f"{checks.shown(limits)}"
+            )
+        for k, trial in enumerate(trials):
+            if name not in trial.inputs:
+                raise ValueError(f"input {name} of trial {k} has no samples at the nodes")
+            with checks.naming(f"input {name}"):
+                own = (limits or sines()).like(trial.grid, trial.inputs[name])
+            courses[k, name] = own
+    return Free(courses, starts)
+
+
+def _listed(over: Any) -> list[Any]:
+    return [over] if isinstance(over, str) else checks.listed(over, "over")
+
+
+def _bounds(name: str, limits: Any) -> tuple[float, float]:
+    if not isinstance(limits, tuple | list) or len(limits) != 2:
+        raise ValueError(f"the start of {name} is free between (low, high), got {limits!r}")
+    low, high = (one_number(side, f"a bound of the start of {name}") for side in limits)
+    if not low < high:
+        raise ValueError(f"the bounds of the start of {name} are crossed: {limits!r}")
+    return low, high
+
+
+def _samples(given: Any, trials: Sequence[Experiment]) -> dict[str, int]:
+    """Numbers of samples by channel."""
+    channels = list(dict.fromkeys(name for trial in trials for name in trial.measured))
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(channels, checks.count(given, "samples"))
+    found = dict[str, int]()
+    for key, number in given.items():
+        name = key_name(key)
+        checks.check_choice(name, channels, "a channel of samples")
+        found[name] = checks.count(number, f"samples of {name}")
+    return found
+
+
+def _scored(criterion: Any, fit: Trials) -> Scored:
+    """The criterion, checked on the fit of the experiments as they are."""
+    if isinstance(criterion, str) and criterion in CRITERIA:
+        return scored(CRITERIA[criterion])
+    if isinstance(criterion, str):
+        checks.check_choice(criterion, [*CRITERIA, *fit.parameters], "criterion")
+        criterion = sp.Symbol(criterion)
+    return of_combination(criterion)

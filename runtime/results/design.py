@@ -56,7 +56,9 @@ class Design(Displayed):
             f"design of {listed([*self.inputs, *self.starts, *self.times])}: {self.criterion} "
             f"{self.values[0]:.3g} before, {self.values[1]:.3g} designed"
         )
-        more = [f"{x} at the start: {listed(f'{v:.4g}' for v in row)}" for x, row in self.starts.items()]
+        more = [
+            f"{x} at the start: {listed(f'{v:.4g}' for v in row)}" for x, row in self.starts.items()
+        ]
         more += [
             f"samples of {name} at {listed(f'{v:.4g}' for v in row)} s"
             for name, rows_ in self.times.items()

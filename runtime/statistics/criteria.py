@@ -1,7 +1,7 @@
 """Criteria of optimal design: numbers of a covariance that an experiment is to make small.
 
 Atkinson, Donev, Tobias, Optimum Experimental Designs, with SAS (2007), chapter 10. All are
-logarithms of standard errors, relative to the values of the parameters: a difference of 0.1 is 10 %.
+logarithms of standard errors, relative to the values of the parameters: 0.1 is 10 %.
 """
 
 from __future__ import annotations
@@ -60,15 +60,6 @@ CRITERIA: Mapping[str, Criterion] = {
     "A": average,
     "E": longest,
 }
-
-
-def of_direction(slopes: Array) -> Criterion:
-    """The standard error of a combination with these derivatives (r,) by the estimates."""
-
-    def criterion(covariance: Array, values: Array) -> float:
-        return float(0.5 * np.log(slopes @ covariance @ slopes))
-
-    return criterion
 
 
 def judged(criterion: Criterion, covariance: Array, values: Array) -> float:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from kinesym.internal.fitting.planned import CollocationPlan, Plan, ShootingPlan
-from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.internal.fitting.planned import Plan
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.signals.planned import driven
+from kinesym.runtime.signals.planned import driven, only_at
 from kinesym.runtime.signals.sines import Sines
 from kinesym.runtime.statistics.criteria import UNKNOWN, Criterion, judged
+from kinesym.runtime.statistics.subset import Candidates
 
 #: Step of finite differences of the criterion, in units of the coefficients, which are about 1.
 _STEP = 1e-4
@@ -74,24 +74,22 @@ class Free:
         return [*[(None, None)] * count, *[(0.0, 1.0)] * len(self.starts)]
 
 
+Scored = Callable[[Trials], float]
+
+
 @dataclass(frozen=True, eq=False)
 class Designing:
     """A problem with something free in its experiments.
 
-    problem : of which the plans are. guesses : assumed values, one for each that is to be told from.
-    criterion : of the covariance and values of the estimates.
+    plan : of experiments, a guess by name, and the starts in it that were free. trials : as they
+    are. guesses : assumed values, one for each case. criterion : of a fit.
     """
 
-    problem: Any
-    guesses: Sequence[Mapping[Any, Any]]
+    plan: Callable[[Sequence[Experiment], Mapping[str, Any], Mapping[str, Any]], Plan]
+    trials: Sequence[Experiment]
+    guesses: Sequence[Mapping[str, Any]]
     free: Free
-    criterion: Callable[[Trials], float]
-
-    @property
-    def trials(self) -> Sequence[Experiment]:
-        """The experiments as they are."""
-        given = self.problem.trials if not isinstance(self.problem, ShootingProblem) else None
-        return given if given is not None else self.problem.given.trials
+    criterion: Scored
 
     def plans(self, x: Array | None) -> list[Plan]:
         """The plans of coefficients, or of the experiments as they are; one for each guess."""
@@ -104,18 +102,7 @@ class Designing:
             ]
             for _, name in begun:
                 starts[name] = [begun[k, name] for k in range(len(trials))]
-        return [self._plan(trials, {**guess, **starts}, starts) for guess in self.guesses]
-
-    def _plan(
-        self, trials: Sequence[Experiment], guess: Mapping[Any, Any], starts: Mapping[str, Any]
-    ) -> Plan:
-        if not isinstance(self.problem, ShootingProblem):
-            return CollocationPlan.of(self.problem.on(trials), guess)
-        question = replace(self.problem.question, trials=list(trials))
-        if starts:
-            question = replace(question, initial={**(question.initial or {}), **starts})
-        problem = ShootingProblem.of(question)
-        return ShootingPlan(problem, problem.pack(guess))
+        return [self.plan(trials, {**guess, **starts}, starts) for guess in self.guesses]
 
     def value(self, x: Array) -> float:
         """The criterion at coefficients: the worst of all guesses."""
@@ -134,15 +121,13 @@ class Designing:
             found[k] = (self.value(there) - here) / step
         return np.where(np.abs(found) < UNKNOWN, found, 0.0)
 
-    def best(
-        self, tries: int, iterations: int, seed: int, report: Callable[[int, float], None]
-    ) -> tuple[Array, float]:
-        """The best coefficients and their criterion: of random designs the best are improved."""
+    def best(self, tries: int, iterations: int, seed: int) -> Array:
+        """The best coefficients: of random designs the best are improved."""
         rng = np.random.default_rng(seed)
         drawn = [self.free.normal(self.free.drawn(rng)) for _ in range(_DRAWN * tries)]
         first = sorted(((self.value(x), k) for k, x in enumerate(drawn)))[:tries]
         best, value = drawn[first[0][1]], first[0][0]
-        for number, (_, k) in enumerate(first):
+        for _, k in first:
             found = minimize(
                 lambda x: (f := self.value(x), self.slopes(x, f)),
                 drawn[k],
@@ -153,18 +138,60 @@ class Designing:
             )
             if found.fun < value:
                 best, value = found.x, float(found.fun)
-            report(number + 1, value)
-        return best, value
+        return best
 
 
-def by_covariance(criterion: Criterion, names: Sequence[str] | None) -> Callable[[Trials], float]:
-    """The criterion of a fit: of all its parameters, or of those of these names."""
+def scored(criterion: Criterion) -> Scored:
+    """The criterion of all parameters of a fit."""
 
     def value(fit: Trials) -> float:
-        [about] = fit.uncertainty
-        wanted = list(fit.parameters) if names is None else list(names)
-        places = [list(about.names).index(name) for name in wanted]
-        values = np.array([fit.parameters[name] for name in wanted])
-        return judged(criterion, about.covariance[np.ix_(places, places)], values)
+        covariance, values = _known(fit)
+        return judged(criterion, covariance, values)
 
     return value
+
+
+def of_combination(expression: Any) -> Scored:
+    """The logarithm of the standard error of an expression of parameters."""
+
+    def value(fit: Trials) -> float:
+        error = fit.interval(expression).standard_error
+        return float(np.log(error)) if error > 0.0 else UNKNOWN
+
+    return value
+
+
+def _known(fit: Trials) -> tuple[Array, Array]:
+    """Covariance (r, r) and values (r,) of the parameters of a fit."""
+    [about] = fit.uncertainty
+    places = [list(about.names).index(name) for name in fit.parameters]
+    return about.covariance[np.ix_(places, places)], np.array(list(fit.parameters.values()))
+
+
+def fewer(
+    plan: Plan, count: Mapping[str, int], criterion: Criterion
+) -> tuple[Plan, dict[str, list[Array]]]:
+    """The plan with so many samples of each channel, of those that it has, chosen so that the
+    criterion of its parameters is least; and their times, by channel and trial.
+
+    The information of a sample is the square of its row in a basis of what the fit follows, in
+    which that of all samples is 1. Raises `ValueError` where there is no such basis.
+    """
+    fit = plan.fit()
+    assert fit.inference is not None
+    told = fit.inference().pulls()
+    if told.basis is None:
+        raise ValueError("samples are chosen where the fit follows few directions: give all starts")
+    ways = np.linalg.lstsq(told.basis, told.pull)[0].T
+    samples, values = told.samples, _known(fit)[1]
+    numbers = {samples.channels.index(name): number for name, number in count.items()}
+    channel = np.where(np.isfinite(samples.time), samples.channel, -1)
+    mask = Candidates(told.basis, ways[: len(values)], values, criterion).chosen(channel, numbers)
+    times: dict[str, list[Array]] = {}
+    for name, number in ((name, samples.channels.index(name)) for name in count):
+        rows = [
+            samples.time[mask & (channel == number) & (samples.trial == k)]
+            for k in range(len(plan.trials))
+        ]
+        times[name] = [np.unique(row) for row in rows]
+    return plan.on([only_at(t, k, times) for k, t in enumerate(plan.trials)]), times
