@@ -19,10 +19,14 @@ from kinesym.internal.fitting.designs import (
     Scored,
     fewer,
     of_combination,
-    scored,
 )
+from kinesym.internal.fitting.designs import (
+    scored as scored_by,
+)
+from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.planned import CollocationPlan, Plan, ShootingPlan
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.internal.problems.formulation import formulate
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.design import Design
 from kinesym.runtime.results.forecast import Forecast
@@ -49,7 +53,8 @@ def design(
     problem, guess : as for `forecast`; several guesses as a list: the design is the best for the
     worst of them. over : what is free: inputs, each with `sines(...)`, the limits of a sum of
     sines, or a list of inputs, as large and of the same band as they are in the experiments;
-    starting values of states with bounds, {theta: (-0.5, 0.5)}, a value for each trial. samples :
+    starting values of states with bounds, {theta: (-0.5, 0.5)}, a value for each trial. Bounds of
+    states that the problem has hold for the designed motion. samples :
     how many samples of each channel are to be taken, a number or {channel: number}; they are chosen
     among those of the experiments, after all else.
 
@@ -67,21 +72,23 @@ def design(
     guesses = list(guess) if isinstance(guess, list) else [guess]
     if not guesses or not all(isinstance(each, Mapping) for each in guesses):
         raise ValueError("guess is a mapping of names to values, or a list of some")
-    before, given = forecast(problem, guesses[0]), list(problem.trials)
+    loose, limits = _unbounded(problem)
+    before, given = forecast(loose, guesses[0]), list(problem.trials)
     free, count = _free(problem, over), _samples(samples, given)
     if not free.size and not count:
         raise ValueError("nothing is free: give inputs or starts in over, or samples")
     named = [{key_name(key): value for key, value in each.items()} for each in guesses]
-    search = Designing(partial(_plan, problem), given, named, free, _scored(criterion, before.fit))
+    scored = _scored(criterion, before.fit)
+    search = Designing(partial(_plan, loose), given, named, free, scored, limits)
     counted = checks.count(tries, "tries"), checks.count(iterations, "iterations")
-    first, x = search.value(None), np.zeros(0)
+    first, x = max(scored(plan.fit()) for plan in search.plans(None)), np.zeros(0)
     if free.size:
         x = search.best(*counted, checks.count(seed, "seed", least=0))
     plans, times = search.plans(x), dict[str, list[Array]]()
     if count:
         chosen = CRITERIA.get(criterion, CRITERIA["worst"])
         plans[0], times = fewer(plans[0], count, chosen)
-    last = max(search.criterion(plan.fit()) for plan in plans)
+    last = max(scored(plan.fit()) for plan in plans)
     _, begun = free.parts(x, [trial.grid for trial in given])
     starts = dict[str, list[float]]()
     for (_, name), value in begun.items():
@@ -97,6 +104,21 @@ def design(
         starts=starts,
         times=times,
     )
+
+
+def _unbounded(
+    problem: Collocation | Shooting,
+) -> tuple[Collocation | Shooting, dict[str, tuple[float, float]]]:
+    """The problem without bounds of states, by which the assumed motion would be moved; and these,
+    as numbers."""
+    if isinstance(problem, Shooting) or not problem.problem.formulation.bounds:
+        return problem, {}
+    formulation, names = problem.problem.formulation, problem.model.state_names
+    question = formulation.question
+    bounds = {x: pair for x, pair in formulation.bounds.items() if x in names}
+    others = {x: pair for x, pair in (question.bounds or {}).items() if key_name(x) not in bounds}
+    made = Discretisation.of(*formulate(replace(question, bounds=others)), problem.problem.threads)
+    return Collocation.of(made), bounds
 
 
 def _plan(
@@ -174,7 +196,7 @@ def _samples(given: Any, trials: Sequence[Experiment]) -> dict[str, int]:
 def _scored(criterion: Any, fit: Trials) -> Scored:
     """The criterion, checked on the fit of the experiments as they are."""
     if isinstance(criterion, str) and criterion in CRITERIA:
-        return scored(CRITERIA[criterion])
+        return scored_by(CRITERIA[criterion])
     if isinstance(criterion, str):
         checks.check_choice(criterion, [*CRITERIA, *fit.parameters], "criterion")
         criterion = sp.Symbol(criterion)

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from kinesym.internal.fitting.planned import Plan
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.planned import driven, only_at
@@ -21,6 +22,8 @@ from kinesym.runtime.statistics.subset import Candidates
 
 #: Step of finite differences of the criterion, in units of the coefficients, which are about 1.
 _STEP = 1e-4
+#: Weight of the excess of a motion over its limits: 1 % is as dear as errors that double.
+_PENALTY = 100.0
 #: Random designs for each one that is improved.
 _DRAWN = 6
 
@@ -90,6 +93,7 @@ class Designing:
     guesses: Sequence[Mapping[str, Any]]
     free: Free
     criterion: Scored
+    limits: Mapping[str, tuple[float, float]]
 
     def plans(self, x: Array | None) -> list[Plan]:
         """The plans of coefficients, or of the experiments as they are; one for each guess."""
@@ -107,9 +111,21 @@ class Designing:
     def value(self, x: Array) -> float:
         """The criterion at coefficients: the worst of all guesses."""
         try:
-            return max(self.criterion(plan.fit()) for plan in self.plans(x))
+            plans = self.plans(x)
+            outside = max(self._outside(plan.runs) for plan in plans)
+            return max(self.criterion(plan.fit()) for plan in plans) + _PENALTY * outside
         except (ValueError, ArithmeticError):
             return UNKNOWN
+
+    def _outside(self, runs: Sequence[Trajectory]) -> float:
+        """Root mean square excess of a motion over its limits, as a share of these."""
+        total = 0.0
+        for name, (low, high) in self.limits.items():
+            span = high - low if np.isfinite(high - low) else max(1.0, abs(low), abs(high))
+            for run in runs:
+                excess = np.maximum(np.maximum(low - run[name], run[name] - high), 0.0) / span
+                total = max(total, float(np.sqrt(np.mean(excess**2))))
+        return total
 
     def slopes(self, x: Array, here: float) -> Array:
         """Derivatives by differences to the inner side of bounds."""
