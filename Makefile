@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PARTS := base symbolic codegen runtime gait models examples
 
-.PHONY: setup demo test test-core test-all lint tree bench regress docs clean
+.PHONY: setup demo test no-studies test-core test-all lint tree bench regress docs clean
 
 setup: .venv/.kinesym
 
@@ -26,7 +26,11 @@ demo: setup
 	$(BIN)/kinesym run standing --out results
 	$(BIN)/kinesym run quiet_standing --out results
 
-test: lint
+# Side by side, as a linter keeps one core busy at most.
+test: setup
+	@$(MAKE) --no-print-directory --jobs=2 lint no-studies
+
+no-studies: setup
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not study"
 
 test-all: lint

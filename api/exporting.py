@@ -13,6 +13,7 @@ from kinesym.base.checks import check_choice
 from kinesym.collocation import Collocation
 from kinesym.internal.exporting.c99 import hybrid_files, model_files
 from kinesym.internal.exporting.c99_problem import problem_files
+from kinesym.internal.exporting.c99_shooting import shooting_files
 from kinesym.internal.exporting.fmu import fmu_files
 from kinesym.internal.exporting.folder import written
 from kinesym.internal.exporting.jax_function import density_function, model_function
@@ -21,6 +22,7 @@ from kinesym.internal.exporting.simd import lane_files
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.solution import Solution
+from kinesym.shooting import Shooting
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
@@ -38,6 +40,10 @@ class Target:
 
 def _collocation_files(what: Collocation, guess: Any = None) -> Mapping[str, bytes]:
     return problem_files(what.problem, guess)
+
+
+def _shooting_files(what: Shooting, guess: Any = None) -> Mapping[str, bytes]:
+    return shooting_files(what.problem, what.pack(guess))
 
 
 def _in_casadi(model: Model) -> dict[str, Any]:
@@ -60,6 +66,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
                 Model: model_files,
                 Hybrid: hybrid_files,
                 Collocation: _collocation_files,
+                Shooting: _shooting_files,
             }
         ),
         "simd": Target({Model: lane_files}),
@@ -89,7 +96,8 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
           calls them, gateways to MATLAB and Simulink. `precision="single"` has `float` in place of
           `double`. Of a `Hybrid` without contacts also guards and resets of its events. Of a
           `Collocation` cost, constraints and exact derivatives over all nodes, with data, a start
-          from `guess=`, and a program that solves with IPOPT.
+          from `guess=`, and a program that solves with IPOPT. Of a `Shooting` cost, gradient and
+          residuals as functions of the unknowns, with data and a start from `guess=`.
         - "simd": functions of a `Model` for many points per call, `lanes=8` of them side by side.
         - "python": one file of NumPy, for papers and teaching, with functions and Jacobians.
         - "fmu": one file for simulators that read FMI, for model exchange and co-simulation, with
@@ -134,5 +142,5 @@ def export(what: Any, folder: str | Path | None = None, target: str = "c99", **o
         return make(what, **options)
     if folder is None:
         raise ValueError(f"the target {target} writes files: name a folder")
-    name = what.model.name if isinstance(what, Hybrid | Collocation) else what.name
+    name = what.model.name if isinstance(what, Hybrid | Collocation | Shooting) else what.name
     return written(folder, target, name, make(what, **options))

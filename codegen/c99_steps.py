@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from kinesym.symbolic.schemes.rk4 import RK4
 
 #: The implicit method: of fifth order, stiffly accurate, for algebraic equations too.
 RADAU = scheme_named("radau-5")
+#: Numbers of stages of the methods.
+STAGES = MappingProxyType({"rk4": len(RK4.nodes), "radau": len(RADAU.nodes)})
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,6 @@ class Sizes:
     inputs: int
     parameters: int
     entries: Mapping[str, int]
-
-    @property
-    def columns(self) -> int:
-        """Columns of sensitivities: initial states, inputs, parameters."""
-        return self.states + self.inputs + self.parameters
 
     def count(self, group: str) -> int:
         """Number of members of a group."""
@@ -41,6 +39,37 @@ class Sizes:
         ]
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """Course of inputs over a step. suffix : of the names of functions. at : the inputs at stage s.
+    column : of the derivatives by these, after the first. several : whether each stage has its
+    own."""
+
+    suffix: str
+    at: str
+    column: str
+    several: bool
+
+    def columns(self, sizes: Sizes, stages: int) -> int:
+        """Columns of sensitivities: initial states, inputs, parameters."""
+        return sizes.states + self._count(sizes, stages) + sizes.parameters
+
+    def firsts(self, sizes: Sizes, stages: int) -> list[tuple[str, str]]:
+        """Groups with their first column in sensitivities at stage s."""
+        n = sizes.states
+        rest = n + self._count(sizes, stages)
+        return [("states", "0"), ("inputs", f"{n}{self.column}"), ("parameters", f"{rest}")]
+
+    def _count(self, sizes: Sizes, stages: int) -> int:
+        return sizes.inputs * (stages if self.several else 1)
+
+
+#: Inputs that are constant over a step.
+CONSTANT = Inputs("", "u", "", False)
+#: Inputs with values of their own at each stage, one stage after the other.
+VARYING = Inputs("_varying", "u + M*s", " + M*s", True)
+
+
 def step_prototype(style: Style, name: str) -> str:
     """Declaration of the function of a step, without the semicolon."""
     kind = style.type
@@ -50,15 +79,16 @@ def step_prototype(style: Style, name: str) -> str:
     return f"int {style.prefix}_{name}({arrays}, {scalars}{more})"
 
 
-def rk4(style: Style, sizes: Sizes) -> str:
+def rk4(style: Style, sizes: Sizes, inputs: Inputs = CONSTANT) -> str:
     """`step_rk4` and `step_rk4_sensitivities`, which call the right-hand side."""
+    name, u, columns = f"step_rk4{inputs.suffix}", inputs.at, inputs.columns(sizes, STAGES["rk4"])
     c, weights = (_row(values, style) for values in (RK4.nodes, RK4.weights))
     stages = f"static const @ c[4] = {c};\n    static const @ weights[4] = {weights};\n"
-    text = f"""{wrapped(step_prototype(style, "step_rk4"))} {{
+    text = f"""{wrapped(step_prototype(style, name))} {{
     {stages}    @ k[N], y[N];
     for (int i = 0; i < N; i++) x_next[i] = y[i] = x[i];
     for (int s = 0; s < 4; s++) {{
-        const int status = ~_rhs(y, u, p, t + c[s]*h, k);
+        const int status = ~_rhs(y, {u}, p, t + c[s]*h, k);
         if (status) return status;
         for (int i = 0; i < N; i++) {{
             x_next[i] += h*weights[s]*k[i];
@@ -72,7 +102,7 @@ def rk4(style: Style, sizes: Sizes) -> str:
     groups = sizes.groups("rhs")
     declared = "".join(f"    @ by_{g}[{sizes.entries[f'rhs_jacobian_{g}']}];\n" for g in groups)
     evaluated = "".join(
-        f"        if (!status) status = ~_rhs_jacobian_{g}(y, u, p, t + c[s]*h, by_{g});\n"
+        f"        if (!status) status = ~_rhs_jacobian_{g}(y, {u}, p, t + c[s]*h, by_{g});\n"
         for g in groups
     )
     products = "".join(
@@ -80,13 +110,13 @@ def rk4(style: Style, sizes: Sizes) -> str:
         f"            for (int e = ~_rhs_jacobian_{g}_begin[j]; "
         f"e < ~_rhs_jacobian_{g}_begin[j + 1]; e++)\n"
         f"                {_PRODUCTS[g == 'states'].format(g=g, first=first)}\n"
-        for g, first in _firsts(sizes)
+        for g, first in inputs.firsts(sizes, STAGES["rk4"])
         if g in groups
     )
     moving = "states" in groups  # else nothing reads the derivatives at stages
     room = "d[N*COLUMNS], " * moving
     begun, moved = "d[COLUMNS*i + q] = " * moving, _MOVED * moving
-    text += f"""{_ADD_ROW * moving}{wrapped(step_prototype(style, "step_rk4_sensitivities"))} {{
+    text += f"""{_ADD_ROW * moving}{wrapped(step_prototype(style, f"{name}_sensitivities"))} {{
     {stages}    @ k[N], y[N], {room}rate[N*COLUMNS]; /* derivatives row by row */
 {declared}    for (int i = 0; i < N; i++) {{
         x_next[i] = y[i] = x[i];
@@ -94,7 +124,7 @@ def rk4(style: Style, sizes: Sizes) -> str:
             sensitivities[i + N*q] = {begun}(@)(i == q);
     }}
     for (int s = 0; s < 4; s++) {{
-        int status = ~_rhs(y, u, p, t + c[s]*h, k);
+        int status = ~_rhs(y, {u}, p, t + c[s]*h, k);
 {evaluated}        if (status) return status;
         for (int i = 0; i < N*COLUMNS; i++) rate[i] = 0;
 {products}        for (int i = 0; i < N; i++) {{
@@ -108,23 +138,24 @@ def rk4(style: Style, sizes: Sizes) -> str:
     return 0;
 }}
 """
-    return _filled(f"#define COLUMNS {sizes.columns}\n\n{text}", style, sizes)
+    return _filled(f"#define COLUMNS {columns}\n\n{text}", style, sizes)
 
 
-def radau(style: Style, sizes: Sizes) -> str:
+def radau(style: Style, sizes: Sizes, inputs: Inputs = CONSTANT) -> str:
     """`step_radau` and `step_radau_sensitivities`, which call the residual: Newton's method on the
     stages less x, whose last is the end of the step."""
     c = _row(RADAU.nodes, style)
     inverse = np.linalg.inv(np.array(RADAU.matrix))
     rows = ", ".join(_row(row, style) for row in inverse)
     stages = len(RADAU.nodes)
+    name, u, columns = f"step_radau{inputs.suffix}", inputs.at, inputs.columns(sizes, stages)
     blocks = [g for g in ("derivatives", "states") if f"residual_jacobian_{g}" in sizes.entries]
     entries = {g: sizes.entries[f"residual_jacobian_{g}"] for g in sizes.groups("residual")}
     entries |= {g: sizes.entries[f"residual_jacobian_{g}"] for g in blocks}
     declared = "".join(f"    @ by_{g}[{entries[g]}];\n" for g in blocks)
     evaluated = "".join(
         f"        if (!status)\n"
-        f"            status = ~_residual_jacobian_{g}(rate, y, u, p, t + c[s]*h, by_{g});\n"
+        f"            status = ~_residual_jacobian_{g}(rate, y, {u}, p, t + c[s]*h, by_{g});\n"
         for g in blocks
     )
     added = {
@@ -137,12 +168,12 @@ def radau(style: Style, sizes: Sizes) -> str:
         + "".join(added[g] for g in blocks)
         + "        }\n"
     )
-    sides, first = "", dict(_firsts(sizes))
+    sides, first = "", dict(inputs.firsts(sizes, stages))
     for g in sizes.groups("residual"):
         sides += f"""    for (int s = 0; s < STAGES; s++) {{
         @ by_{g}[{entries[g]}], y[N], rate[N];
         at_stage(x, h, z, s, y, rate);
-        if (~_residual_jacobian_{g}(rate, y, u, p, t + c[s]*h, by_{g})) return 1;
+        if (~_residual_jacobian_{g}(rate, y, {u}, p, t + c[s]*h, by_{g})) return 1;
         for (int j = 0; j < {sizes.count(g)}; j++)
 {_added(g, "j", "-1", f"side + ORDER*({first[g]} + j) + N*s", 12)}    }}
 """
@@ -159,13 +190,13 @@ static int equations(const @ *restrict x, const @ *restrict u, const @ *restrict
 {declared}    for (int k = 0; k < ORDER*ORDER; k++) matrix[k] = 0;
     for (int s = 0; s < STAGES; s++) {{
         at_stage(x, h, z, s, y, rate);
-        int status = ~_residual(rate, y, u, p, t + c[s]*h, r_of + N*s);
+        int status = ~_residual(rate, y, {u}, p, t + c[s]*h, r_of + N*s);
 {evaluated}        if (status) return status;
 {filled}    }}
     return 0;
 }}
 
-{_LINEAR}{_newton(style)}{wrapped(step_prototype(style, "step_radau"))} {{
+{_LINEAR}{_newton(style)}{wrapped(step_prototype(style, name))} {{
     @ z[ORDER], matrix[ORDER*ORDER];
     int pivot[ORDER];
     const int status = stages_of(x, u, p, t, h, z, matrix, pivot);
@@ -174,16 +205,16 @@ static int equations(const @ *restrict x, const @ *restrict u, const @ *restrict
     return 0;
 }}
 
-{wrapped(step_prototype(style, "step_radau_sensitivities"))} {{
-    @ z[ORDER], matrix[ORDER*ORDER], side[ORDER*{sizes.columns}];
+{wrapped(step_prototype(style, f"{name}_sensitivities"))} {{
+    @ z[ORDER], matrix[ORDER*ORDER], side[ORDER*{columns}];
     int pivot[ORDER];
     int status = stages_of(x, u, p, t, h, z, matrix, pivot);
     if (!status) status = equations(x, u, p, t, h, z, side, matrix);
     if (!status) status = factorised(matrix, pivot);
     if (status) return status;
-    for (int k = 0; k < ORDER*{sizes.columns}; k++) side[k] = 0;
+    for (int k = 0; k < ORDER*{columns}; k++) side[k] = 0;
 {sides}    for (int i = 0; i < N; i++) x_next[i] = x[i] + z[N*(STAGES - 1) + i];
-    for (int j = 0; j < {sizes.columns}; j++) {{
+    for (int j = 0; j < {columns}; j++) {{
         solved(matrix, pivot, side + ORDER*j);
         for (int i = 0; i < N; i++)
             sensitivities[N*j + i] = (@)(i == j) + side[ORDER*j + N*(STAGES - 1) + i];
@@ -308,24 +339,23 @@ def _added(wrt: str, column: str, factor: str, result: str, indent: int) -> str:
     return "".join(f"{' ' * indent}{line}\n" for line in lines)
 
 
-def stack_bytes(style: Style, sizes: Sizes) -> dict[str, int]:
+def stack_bytes(style: Style, sizes: Sizes, inputs: Inputs = CONSTANT) -> dict[str, int]:
     """Bytes of the arrays on the stack, by function of a step, without those of what it calls."""
+    explicit, implicit = (
+        inputs.columns(sizes, STAGES["rk4"]),
+        inputs.columns(sizes, STAGES["radau"]),
+    )
     value = 4 if style.type == "float" else 8
     n, order = sizes.states, sizes.states * len(RADAU.nodes)
     of_rhs = sum(sizes.entries[f"rhs_jacobian_{g}"] for g in sizes.groups("rhs"))
     matrix = order * order + 2 * order
+    end = inputs.suffix
     return {
-        "step_rk4": value * 2 * n,
-        "step_rk4_sensitivities": value * (2 * n + 2 * n * sizes.columns + of_rhs),
-        "step_radau": value * matrix + 4 * order,
-        "step_radau_sensitivities": value * (matrix + order * sizes.columns) + 4 * order,
+        f"step_rk4{end}": value * 2 * n,
+        f"step_rk4{end}_sensitivities": value * (2 * n + 2 * n * explicit + of_rhs),
+        f"step_radau{end}": value * matrix + 4 * order,
+        f"step_radau{end}_sensitivities": value * (matrix + order * implicit) + 4 * order,
     }
-
-
-def _firsts(sizes: Sizes) -> list[tuple[str, int]]:
-    """The first column of each group in sensitivities."""
-    n = sizes.states
-    return [("states", 0), ("inputs", n), ("parameters", n + sizes.inputs)]
 
 
 def _done(style: Style) -> tuple[float, float]:
@@ -347,7 +377,8 @@ def _filled(text: str, style: Style, sizes: Sizes) -> str:
         "    for (int k = begin[j]; k < begin[j + 1]; k++) result[row[k]] += factor*values[k];\n"
         "}\n\n"
     )
-    whole = f"#define N {sizes.states}\n\n{column * ('add_column(' in text)}{text}"
+    more = f"#define M {sizes.inputs}\n" * ("M*s" in text)
+    whole = f"#define N {sizes.states}\n{more}\n{column * ('add_column(' in text)}{text}"
     for letter, of in {"@": style.type, "$": style.suffix, "~": f"{style.prefix}"}.items():
         whole = whole.replace(letter, of)
     return whole

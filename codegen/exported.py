@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+
+import sympy as sp
 
 from kinesym.codegen.c99 import plain
 from kinesym.codegen.derive import Sparse, by_row, jacobian, pullback, with_smooth_kinks
@@ -15,7 +18,9 @@ from kinesym.codegen.evaluate import (
     model_symbols,
     rhs_kernel,
 )
+from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel
+from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import Linearised, NotExplicit, affine_residual, linearised_rates
 from kinesym.codegen.switching import hybrid_program
 from kinesym.symbolic.hybrid import Hybrid
@@ -48,7 +53,8 @@ def exported_functions(model: Model) -> list[Exported]:
     """`rhs` if x' can be solved for, `residual`, `outputs`; `mass_matrix` and `forcing` if the
     equations are linear in x' and not solved for it; Jacobians `rhs_jacobian_states`,
     `residual_jacobian_inputs` and so on; products `rhs_hessian_product`,
-    `residual_hessian_product`. Entries of matrices are by columns.
+    `residual_hessian_product`. Entries of matrices are by columns. With delays, delayed values are
+    an argument of its own after the inputs, and `delays` are the times by which they are late.
 
     Raises `ValueError` for functions that C99 does not have.
     """
@@ -57,12 +63,50 @@ def exported_functions(model: Model) -> list[Exported]:
     found = [Exported(kernels[name]) for name in order]
     found += [*_mass_and_forcing(model), *_jacobians(model, "rhs" in order)]
     found += [_hessian_product(model, of) for of in order if of != "outputs"]
+    if model.delays:
+        found = [*chain.from_iterable(_with_delays(model, f) for f in found), _delays(model)]
     return [replace(f, kernel=plain(f.kernel)) for f in found if f.kernel.outputs]
+
+
+def step_functions(model: Model, explicit: bool) -> list[Exported]:
+    """Functions that steps of time call: `rhs`, of explicit methods, or `residual`, and its
+    Jacobians. Raises `ValueError` for functions that C99 does not have."""
+    of = "rhs" if explicit else "residual"
+    kernels = {kernel.name: kernel for kernel in model_functions(model).kernels}
+    found = [Exported(kernels[of]), *_jacobians(model, explicit)]
+    found = [f for f in found if f.kernel.name.split("_")[0] == of and f.kernel.outputs]
+    return [replace(f, kernel=plain(f.kernel)) for f in found]
+
+
+def start_function(
+    name: str,
+    model: Model,
+    known: Mapping[str, float],
+    rules: Mapping[str, sp.Expr],
+    free: Sequence[str],
+) -> Kernel:
+    """Start of a simulation from parameters: the states, then their derivatives by each parameter
+    of `free`. known : states that are numbers. rules : those that are expressions of parameters.
+
+    Raises `ValueError` for functions that C99 does not have.
+    """
+    g = Graph()
+    p = Argument("p", tuple(f"p.{name}" for name in model.parameter_names))
+    lower = Lowering(g, dict(zip(model.parameters, g.symbols(p.symbols), strict=True)))
+    names = model.state_names
+    values = [lower(rules[x]) if x in rules else g.const(known[x]) for x in names]
+    slopes = jacobian(g, with_smooth_kinks(g, values), [g.symbol(f"p.{name}") for name in free])
+    labels = [*names, *(f"d {x} / d {q}" for q in free for x in names)]
+    by = [slopes.get((i, j), g.zero) for j in range(len(free)) for i in range(len(names))]
+    return plain(
+        Kernel(name, g, (p,), (*values, *by), tuple(labels), "states at the start, and slopes")
+    )
 
 
 def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
     """`guards`: the guard of each event, then whether it is armed, which it is if that is positive;
-    `reset_0`, `reset_1`, ...: states and inputs after an event, of which modes are some.
+    Jacobians of the guards, `guards_jacobian_states` and so on; `reset_0`, `reset_1`, ...: states
+    and inputs after an event, of which modes are some.
 
     Raises `ValueError` for functions that C99 does not have.
     """
@@ -85,13 +129,81 @@ def hybrid_functions(hybrid: Hybrid) -> list[Exported]:
         labels = (*states, *inputs)
         made.append(Kernel(about[0], g, kernel.arguments, nodes, labels, about[1]))
     order = tuple(f"u.{u}" for u in inputs)
-    return [Exported(plain(_with_inputs(kernel, order))) for kernel in made]
+    made = [_with_inputs(kernel, order) for kernel in made]
+    slopes = _guard_jacobians(made[0], [event.name for event in hybrid.events])
+    return [Exported(plain(kernel)) for kernel in made] + [
+        replace(f, kernel=plain(f.kernel)) for f in slopes
+    ]
+
+
+def _guard_jacobians(guards: Kernel, names: Sequence[str]) -> Iterator[Exported]:
+    """Derivatives of the guards by states, inputs and parameters, where there are any."""
+    g, purpose = guards.graph, "derivatives of the guards with respect to the {}, by columns"
+    rows = with_smooth_kinks(g, guards.outputs[: len(names)])
+    for argument in guards.arguments:
+        if argument.name not in ("x", "u", "p"):
+            continue
+        wrt = GROUPS[argument.name]
+        if entries := jacobian(g, rows, g.symbols(argument.symbols)):
+            labels = tuple(f"d {names[i]} / d {argument.symbols[j]}" for i, j in entries)
+            kernel = Kernel(
+                f"guards_jacobian_{wrt}",
+                g,
+                guards.arguments,
+                tuple(entries.values()),
+                labels,
+                purpose.format(wrt),
+            )
+            yield _by_columns(kernel, list(entries), (len(names), len(argument.symbols)))
 
 
 def _with_inputs(kernel: Kernel, order: tuple[str, ...]) -> Kernel:
     """A kernel with its inputs in another order."""
     arguments = (replace(a, symbols=order) if a.name == "u" else a for a in kernel.arguments)
     return replace(kernel, arguments=tuple(arguments))
+
+
+# -- delays ---------------------------------------------------------------------------------------
+
+
+def _with_delays(model: Model, f: Exported) -> Iterator[Exported]:
+    """A function whose delayed values, the last inputs, are an argument of their own; a Jacobian by
+    inputs as two."""
+    count = len(model.inputs) - len(model.delays)
+    arguments: list[Argument] = []
+    for a in f.kernel.arguments:
+        own = a.name == "u"
+        arguments.append(replace(a, symbols=a.symbols[:count]) if own else a)
+        arguments += [Argument("delayed", a.symbols[count:])] * own
+    f = Exported(replace(f.kernel, arguments=tuple(arguments)), f.sparsity)
+    if f.sparsity is None or not f.kernel.name.endswith("_jacobian_inputs"):
+        yield f
+        return
+    yield _columns(f, f.sparsity, 0, count, "inputs")
+    late = _columns(f, f.sparsity, count, f.sparsity.shape[1], "delayed values")
+    name = f.kernel.name.replace("_inputs", "_delayed")
+    yield replace(late, kernel=replace(late.kernel, name=name))
+
+
+def _columns(f: Exported, pattern: Sparsity, low: int, high: int, wrt: str) -> Exported:
+    """Some columns of a Jacobian by inputs, which are those `wrt`."""
+    begin, part = pattern.begin, slice(pattern.begin[low], pattern.begin[high])
+    kernel = replace(
+        f.kernel,
+        outputs=f.kernel.outputs[part],
+        labels=f.kernel.labels[part],
+        purpose=f.kernel.purpose.replace("inputs", wrt),
+    )
+    mine = tuple(k - begin[low] for k in begin[low : high + 1])
+    return Exported(kernel, Sparsity((pattern.shape[0], high - low), mine, pattern.row[part]))
+
+
+def _delays(model: Model) -> Exported:
+    """Delays of delayed values, of those that depend on parameters alone."""
+    s = model_symbols(model)
+    values = tuple(s.lower(delay.tau) for delay in model.delays)
+    labels = tuple(delay.name for delay in model.delays)
+    return Exported(Kernel("delays", s.graph, (s.p,), values, labels, "delays of these values [s]"))
 
 
 # -- matrices -------------------------------------------------------------------------------------
@@ -242,6 +354,7 @@ def _hessian_product(model: Model, of: str) -> Exported:
     labels = (*(f"gradient, {name}" for name in names), *(f"product, {name}" for name in names))
     given = s.arguments if of == "rhs" else (s.xdot, *s.arguments)
     by = ", ".join(a.name for a in groups)
+    by = by.replace("u", "u, delayed") if model.delays else by
     purpose = (
         f"gradient of weights . {of} with respect to ({by}), then its Hessian with respect to "
         "these times direction"

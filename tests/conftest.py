@@ -85,57 +85,25 @@ SAMPLED = (
 #: The way that kernels run in all tests, if it is given from outside.
 FORCED_TIER = os.environ.get("KINESYM_TIER", "")
 #: Where kernels are interpreted unless a way is given: tests of what is done with kernels, in which
-#: compilers would take half of the time. Generated code, and how it is called, is tested elsewhere.
-INTERPRETED = (
-    "api/test_bad_statistics.py",
-    "api/test_bands.py",
-    "api/test_casadi.py",
-    "api/test_bundles.py",
-    "api/test_combinations.py",
-    "api/test_comparison.py",
-    "api/test_confidence.py",
-    "api/test_contract.py",
-    "api/test_controls.py",
-    "api/test_covariance.py",
-    "api/test_cross_validation.py",
-    "api/test_dae.py",
-    "api/test_delayed_shooting.py",
-    "api/test_delayed_signals.py",
-    "api/test_delayed_simulation.py",
-    "api/test_delays.py",
-    "api/test_estimate_error.py",
-    "api/test_exchanged.py",
-    "api/test_export.py",
-    "api/test_export_c99.py",
-    "api/test_forecast.py",
-    "api/test_gauss_newton.py",
-    "api/test_grid_error.py",
-    "api/test_guesses.py",
-    "api/test_hybrid_phases.py",
-    "api/test_hybrid_sensitivity.py",
-    "api/test_identification.py",
-    "api/test_influence.py",
-    "api/test_intervals.py",
-    "api/test_jax.py",
-    "api/test_jumps.py",
-    "api/test_likelihood.py",
-    "api/test_listing.py",
-    "api/test_log_density.py",
-    "api/test_losses.py",
-    "api/test_noise.py",
-    "api/test_observer.py",
-    "api/test_python_file.py",
-    "api/test_random_effects.py",
-    "api/test_sensors.py",
-    "api/test_starts.py",
-    "api/test_step_error.py",
-    "api/test_tables.py",
-    "api/test_unknown_instants.py",
-    "api/test_units.py",
-    "api/test_verify.py",
-    "api/test_why.py",
-    "benchmarks",
-    "public_reports",
+#: compilers would take half of the time.
+INTERPRETED = ("api", "benchmarks", "examples", "gait", "models", "public_reports")
+#: Where they are compiled all the same: fits, simulations and their derivatives from end to end,
+#: what has many steps or points side by side, numbers that hang on the last digit, and what is
+#: about libraries and compilers. Generated code, and how it is called, is tested elsewhere.
+COMPILED = (
+    "api/test_collocation.py",
+    "api/test_distances.py",
+    "api/test_ensembles.py",
+    "api/test_errors.py",
+    "api/test_functions.py",
+    "api/test_ground.py",
+    "api/test_hybrid_methods.py",
+    "api/test_pickling.py",
+    "api/test_published_fit.py",
+    "api/test_shooting.py",
+    "api/test_simulation.py",
+    "api/test_stepping.py",
+    "models/test_ship.py",
 )
 
 
@@ -192,10 +160,10 @@ def compiler_cache(pytestconfig):
 
 @pytest.fixture(scope="module", autouse=True)
 def tier(request, compiler_cache):
-    """Kernels are interpreted in the files of `INTERPRETED`."""
+    """Kernels are interpreted in the folders of `INTERPRETED`, but for the files of `COMPILED`."""
     with pytest.MonkeyPatch.context() as patch:
         place = request.path.relative_to(TESTS).as_posix()
-        if not FORCED_TIER and place.startswith(INTERPRETED):
+        if not FORCED_TIER and place.startswith(INTERPRETED) and not place.startswith(COMPILED):
             patch.setenv("KINESYM_TIER", "interpreted")
         yield
 

@@ -269,6 +269,16 @@ class SmoothTrials(Simulated):
     def check_squares(self) -> None:
         self._squares()
 
+    @property
+    def squares(self) -> Residuals:
+        """Residuals as functions of z. Raises `ValueError` if J is no sum of squares."""
+        return self._squares()
+
+    @property
+    def on_steps(self) -> Sequence[Experiment]:
+        """The trials on the grids of the steps."""
+        return self._fine
+
     def _residuals(self, q: Array) -> Array:
         return self._squares().values(self.simulate(q))
 
@@ -438,9 +448,9 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
 
 class Residuals:
     """Residuals r(z) of an objective that is a sum of squares: path conditions of a problem of
-    their own, the first ones of measured `channels`. trials : with measurements, on the grids of
-    the steps. late : residuals of samples between nodes, if there are any, factor and loss their
-    part in the objective."""
+    their own, `nlp`, the first ones of measured `channels`. trials : with measurements, on the
+    grids of the steps. late : residuals of samples between nodes, if there are any, factor and loss
+    their part in the objective."""
 
     def __init__(
         self,
@@ -451,7 +461,7 @@ class Residuals:
         factor: float,
         loss: RobustLoss | None,
     ) -> None:
-        self._nlp, self._trials, self._channels = nlp, trials, tuple(channels)
+        self.nlp, self._trials, self.channels = nlp, trials, tuple(channels)
         self._late, self._root, self._loss = late, np.sqrt(factor), loss
         layout = nlp.layout
         rows = [
@@ -467,23 +477,23 @@ class Residuals:
     def samples(self) -> Samples:
         """Samples of the residuals; the channel of others is -1, the weight of missing
         samples 0."""
-        others = len(self._nlp.layout.labels["node"]) - len(self._channels)
+        others = len(self.nlp.layout.labels["node"]) - len(self.channels)
         rows = []
         for k, trial in enumerate(self._trials):
             nothing = np.zeros(trial.n_nodes)
-            for number, name in enumerate(self._channels):
+            for number, name in enumerate(self.channels):
                 weight = nothing
                 if name in trial.measurements:
                     there = ~np.isnan(trial.measurements[name])
                     weight = np.where(there, trial.divisors[name] ** -2.0, 0.0)
                 rows.append((number, k, trial.grid, weight))
             rows += [(-1, k, trial.grid, nothing)] * others
-        found = stacked(self._channels, rows)
+        found = stacked(self.channels, rows)
         return found if self._late is None else joined(found, self._late.samples)
 
     def values(self, z: Array) -> Array:
         """Residuals r of all trials."""
-        found = self._nlp.constraints(z)[self._rows]
+        found = self.nlp.constraints(z)[self._rows]
         if self._late is None:
             return found
         e = self._late.residuals(z)
@@ -491,8 +501,8 @@ class Residuals:
 
     def jacobian(self, z: Array) -> csr_array:
         """Jacobian d r/d z."""
-        entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure.arrays())
-        shape = (self._nlp.n_constraints, self._nlp.n_variables)
+        entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
+        shape = (self.nlp.n_constraints, self.nlp.n_variables)
         found = coo_array(entries, shape=shape).tocsr()[self._rows]
         if self._late is None:
             return found

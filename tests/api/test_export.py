@@ -56,14 +56,39 @@ def test_folders_that_are_not_ours(folder):
     with pytest.raises(FileExistsError, match=r"pendulum\.c was edited"):
         ks.export(model, folder)
     assert (folder / "pendulum.c").read_text() == "edited"
-    with pytest.raises(FileExistsError, match="is a file"):
-        ks.export(model, folder / "pendulum.c")
+    for place in (folder / "pendulum.c", folder / "pendulum.c" / "deeper" / "still"):
+        with pytest.raises(FileExistsError, match=r"pendulum\.c is a file; name a folder"):
+            ks.export(model, place)
+
+
+def test_folders_that_cannot_be(folder):
+    model = ks.models.pendulum()
+    for name in (3, "", "a\0b"):
+        with pytest.raises(ValueError, match="code is written into a folder"):
+            ks.export(model, name, "python")
+    long = folder / ("x" * 300)
+    with pytest.raises(OSError, match=r"x cannot be written: .*; name another folder"):
+        ks.export(model, long, "python")
+
+
+def test_folders_that_are_made(folder):
+    """With those above it; behind a link, which stays."""
+    model = ks.models.pendulum()
+    deep, link = folder / "a" / "b", folder / "link"
+    assert "wrote" in str(ks.export(model, deep, "python"))
+    link.symlink_to(deep)
+    assert "nothing has changed: 1 file in" in str(ks.export(model, link, "python"))
+    assert link.is_symlink() and sorted(folder.iterdir()) == [folder / "a", link]
 
 
 REFUSED = {
-    "polygamma": (model_with(sp.gamma(x)), "needs the function gamma, which C99 does not have"),
+    "gamma": (model_with(sp.gamma(x)), "needs the function gamma, which C99 does not have"),
+    "polygamma": (model_with(sp.polygamma(1, x)), "needs the function polygamma, which C99"),
     "bessel": (model_with(sp.besselj(1, x)), "needs the function besselj"),
-    "delay": (model_with(ks.delayed(x, k)), r"has delays, x\(t - k\)"),
+    "delay": (
+        model_with(ks.delayed(x, k * x, range=(0.1, 0.2))),
+        r"has delays that change along the motion, x\(t - k\*x\)",
+    ),
     "C text": (
         model_with(ks.function("f", [k], "0*j0(k) + k", [1], python=lambda k: k)(x)),
         "f calls j0 in its C text",
@@ -105,10 +130,19 @@ def called(function, size, *given):
 def test_guards_and_resets_of_a_hybrid(folder):
     force = ks.dynamicsymbols("force")
     model = ks.Model("ball", [x, v], [force, mode], [k], [x.diff(t) - v, v.diff(t) - mode * force])
-    bounce = Event("bounce", x - k, resets={v: -k * v}, sets={mode: 1 - mode}, when=mode)
+    bounce = Event(
+        "bounce", x**2 - force * sp.sin(k) * v, resets={v: -k * v}, sets={mode: 1 - mode}, when=mode
+    )
     ks.export(Hybrid(model, modes={mode: 1.0}, events=[bounce]), folder)
     made, given = library_of(folder), ([0.3, -2.0], [0.7, 1.0], [0.5], 0.0)
-    assert np.allclose(called(made.ball_guards, 2, *given), [-0.2, 1.0])
+    assert np.allclose(called(made.ball_guards, 2, *given), [0.09 + 1.4 * np.sin(0.5), 1.0])
+    for wrt, expected in (
+        ("states", [0.6, -0.7 * np.sin(0.5)]),
+        ("inputs", [2.0 * np.sin(0.5), 0.0]),
+        ("parameters", [1.4 * np.cos(0.5)]),
+    ):
+        slopes = getattr(made, f"ball_guards_jacobian_{wrt}_dense")
+        assert np.allclose(called(slopes, len(expected), *given), expected)
     assert np.allclose(called(made.ball_reset_0, 4, *given), [0.3, 1.0, 0.7, 0.0])
     assert np.allclose(called(made.ball_rhs, 2, *given), [-2.0, 0.7])
 

@@ -5,7 +5,6 @@ import ctypes
 import re
 import shutil
 import subprocess
-import tempfile
 from itertools import chain
 from pathlib import Path
 
@@ -181,29 +180,11 @@ def test_values_and_derivatives(name, tmp_path):
     check_second_derivatives(model, c)
 
 
-ROBOT = """<robot name="arm">
-  <link name="base"><inertial><mass value="2"/><origin xyz="0.1 0 0"/>
-    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <link name="upper"><inertial><mass value="1.5"/><origin xyz="0.1 0.02 -0.2" rpy="0.3 -0.4 0.5"/>
-    <inertia ixx="0.02" ixy="0.001" ixz="0.002" iyy="0.03" iyz="-0.001" izz="0.025"/>
-    </inertial></link>
-  <joint name="elbow" type="continuous"><parent link="base"/><child link="upper"/>
-    <origin xyz="0 0 -0.4" rpy="0.1 0 0"/><axis xyz="0 0.6 0.8"/></joint>
-</robot>"""
-
-
-def robot():
-    with tempfile.NamedTemporaryFile("w", suffix=".urdf") as file:
-        file.write(ROBOT)
-        file.flush()
-        return ks.urdf.read(file.name, "free").model()
-
-
 LARGE = {
     "cip": ks.models.cip,
     "ten links": lambda: ks.models.n_link_pendulum_on_cart(10),
     "whole body": lambda: whole_body().model(),
-    "URDF": robot,
+    "URDF": lambda: ks.urdf.read(DATA / "arm.urdf", "free").model(),
     "OpenSim": lambda: ks.osim.read(DATA / "opensim" / "2D_gait.osim.gz").model(),
 }
 

@@ -2,6 +2,7 @@
 checked and run by it, against the headers of the standard."""
 
 import ctypes
+import importlib
 import shutil
 import subprocess
 import zipfile
@@ -18,6 +19,7 @@ import kinesym as ks
 from kinesym.examples.studies import fes_knee
 from kinesym.hybrid import Contact, Event, Hybrid
 from kinesym.internal.exporting.fmu_units import BASES, base_unit
+from kinesym.models.whole_body import whole_body
 from kinesym.runtime.library.build import CompilerError
 
 t = ks.t
@@ -543,3 +545,48 @@ def test_knee_with_muscle(kind, tmp_path):
     for name, course in zip(names, found, strict=True):
         scale = np.abs(run[name]).max()
         assert np.allclose(course[-1], run[name][-1], rtol=0, atol=1e-7 * scale), name
+
+
+DATA = Path(__file__).parents[1] / "data"
+KINDS = ["energy", "center_of_mass"]
+TREES = {
+    "urdf": lambda: ks.urdf.read(DATA / "arm.urdf", "free").model(outputs=KINDS),
+    "osim": lambda: ks.osim.read(DATA / "opensim" / "2D_gait.osim.gz").model(outputs=KINDS),
+    "whole body": lambda: whole_body().model(outputs=KINDS),
+}
+
+
+@pytest.mark.study
+@pytest.mark.domain
+@pytest.mark.parametrize("kind", TREES)
+def test_models_of_files(kind, tmp_path):
+    """Rates and outputs of a robot, of a model of OpenSim and of a whole body in FMPy."""
+    model = TREES[kind]()
+    path, _ = exported(model, tmp_path / "fmu", initial=dict.fromkeys(model.state_names, 0.1))
+    about = checked_by_fmpy(path).read_model_description(str(path))
+    number = {each.name: each.valueReference for each in about.modelVariables}
+    chance = np.random.default_rng(0)
+    x, u = chance.normal(0, 0.2, len(model.states)), chance.normal(size=len(model.inputs))
+    fmu = importlib.import_module("fmpy.fmi3").FMU3Model(
+        guid=about.guid,
+        unzipDirectory=importlib.import_module("fmpy").extract(str(path), str(tmp_path / "at")),
+        modelIdentifier=about.modelExchange.modelIdentifier,
+        instanceName="one",
+    )
+    fmu.instantiate()
+    fmu.enterInitializationMode()
+    if len(u):
+        fmu.setFloat64([number[name] for name in model.input_names], u.tolist())
+    fmu.exitInitializationMode()
+    fmu.enterContinuousTimeMode()
+    states, rates = ((ctypes.c_double * len(x))(*row) for row in (x, 0.0 * x))
+    fmu.setContinuousStates(states, len(x))
+    fmu.getContinuousStateDerivatives(rates, len(x))
+    outputs = fmu.getFloat64([number[name] for name in model.outputs])
+    fmu.terminate()
+    fmu.freeInstance()
+    f, p = ks.compile(model), [model.values[name] for name in model.parameter_names]
+    expected = f.rhs(x, u, p)
+    np.testing.assert_allclose(rates, expected, atol=1e-12 * np.abs(expected).max())
+    expected = f.outputs(expected, x, u, p)
+    np.testing.assert_allclose(outputs, expected, atol=1e-12 * np.abs(expected).max())

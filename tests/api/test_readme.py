@@ -50,6 +50,14 @@ def printed_by_c(page):
     }
 
 
+def fitted_by_c(page):
+    """What the second program of C on a page prints, in place of that of an exported fit."""
+    text = re.findall(r"```c\n(.*?)```", PAGES[page].read_text(), re.DOTALL)[1]
+    (Path("fit_c") / "main.c").write_text(text)
+    subprocess.run(["make", "-s", "CFLAGS=-std=c99 -O0"], cwd="fit_c", check=True)
+    return subprocess.run("fit_c/main", check=True, capture_output=True, text=True).stdout
+
+
 def agree_with_c(printed, said):
     """Derivatives of the states, and the angle of the ankle after a second."""
     start = dict(zip(said["model"].state_names, said["x"], strict=True))
@@ -221,6 +229,7 @@ EXPECTED = {
     ],
     "how-to/export": lambda said: [
         agree_with_c(printed_by_c("how-to/export"), said),
+        closely(float(fitted_by_c("how-to/export")[4:]), said["fit"].solve().parameters["k"], 1e-6),
         "rhs, omega_" in str(said["edited"]) and said["faster"][2] != said["rates"][2],
     ],
     "how-to/studies": lambda said: [

@@ -251,7 +251,8 @@ if __name__ == "__main__":
 """
 
 
-def test_a_killed_driver_loses_nothing(tmp_path):
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.study)])
+def test_a_killed_driver_loses_nothing(kills, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT.format()))
 
@@ -262,7 +263,7 @@ def test_a_killed_driver_loses_nothing(tmp_path):
 
     whole = run(tmp_path / "whole").communicate()[0]
     chance = random.Random(1)
-    for _ in range(3):
+    for _ in range(kills):
         process = run(tmp_path / "killed")
         time.sleep(1.2 + chance.uniform(0.0, 1.5))
         before = done(tmp_path / "killed")

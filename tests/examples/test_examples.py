@@ -43,8 +43,9 @@ SMALL = {
     "arm_reach": 31,
 }
 
-#: As `test_gait_without_plates.py`; tracked with plates it runs always.
-LONG = {"gait_without_plates"}
+#: As `test_gait_without_plates.py`; tracked with plates it runs always. Of the other one the gait
+#: and the picture are those of `test_walker_step.py`.
+LONG = {"gait_without_plates", "walker_step"}
 
 SCRIPTS = {*example_names(), *example_names(studies)}
 

@@ -222,7 +222,9 @@ def test_what_cannot_be_stretched(joints, constraint, said, tmp_path):
 
 
 @pytest.mark.parametrize("alike", [True, False])
-@pytest.mark.parametrize("name", ["gait2354", "LaiUhlrich2022"])
+@pytest.mark.parametrize(
+    "name", ["gait2354", pytest.param("LaiUhlrich2022", marks=pytest.mark.study)]
+)
 def test_all_persons_share_one_library(name, alike):
     """What is printed of two persons is equal; functions of joints differ in parameters."""
     tree = ks.osim.read(MODELS[name])

@@ -23,12 +23,24 @@ from kinesym.codegen.c99 import (
     prototype,
     wrapped,
 )
-from kinesym.codegen.c99_steps import Sizes, radau, rk4, stack_bytes, step_prototype
+from kinesym.codegen.c99_delays import declared as declared_past
+from kinesym.codegen.c99_delays import rk4 as delayed_rk4
+from kinesym.codegen.c99_steps import (
+    CONSTANT,
+    STAGES,
+    Inputs,
+    Sizes,
+    radau,
+    rk4,
+    stack_bytes,
+    step_prototype,
+)
 from kinesym.codegen.exported import Exported, Sparsity, exported_functions, hybrid_functions
 from kinesym.internal.exporting.c99_programs import cmake, main_program, makefile, mex, s_function
 from kinesym.internal.exporting.text import head, in_comment
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of
 
 #: Names of results in prototypes, by function; of matrices they are `values`.
 _RESULTS = {"rhs": "dx", "residual": "r", "outputs": "y", "forcing": "f", "guards": "g"}
@@ -37,6 +49,7 @@ _MEANINGS = {
     "xdot": "derivatives of states",
     "x": "states",
     "u": "inputs",
+    "delayed": "values of states and inputs some time ago",
     "p": "parameters",
     "t": "time",
     "weights": "weights of the components of the function",
@@ -77,48 +90,74 @@ def _files(
     model: Model, tables: NDArray[np.float64], more: Sequence[Exported], precision: str
 ) -> Mapping[str, bytes]:
     check_choice(precision, PRECISIONS, "precision")
-    if model.delays:
+    if changing := [d.name for d in model.delays if d.changes(model.parameters)]:
         raise ValueError(
-            f"model {model.name} has delays, {', '.join(d.name for d in model.delays)}, whose past "
-            "plain C functions of one point do not keep; make an input of each, which your "
-            "program keeps"
+            f"model {model.name} has delays that change along the motion, {', '.join(changing)}: "
+            "steps would have to look back by what they are about to find; make an input of each, "
+            "which your program keeps"
         )
+    if model.delays and more:
+        raise ValueError(
+            f"model {model.name} has events beside delays, which are not written as C; export its "
+            "model without events"
+        )
+    style = style_of(model, precision)
+    prefix, found = style.prefix, [*exported_functions(model), *more]
+    code = model_code(model, found, tables, style)
+    sources, names = [file for file in code if file.endswith(".c")], [f.kernel.name for f in found]
+    files = {
+        **code,
+        "main.c": main_program(style, names, bool(model.delays)),
+        "Makefile": makefile(sources),
+        "CMakeLists.txt": cmake(prefix, sources),
+    }
+    if model.delays:  # gateways keep no past
+        return {name: text.encode() for name, text in files.items()}
+    if "residual" in names:
+        files[f"{prefix}_mex.c"] = mex(style, names)
+    if "rhs" in names and precision == "double":
+        files[f"{prefix}_sfun.c"] = s_function(style, names)
+    return {name: text.encode() for name, text in files.items()}
+
+
+def style_of(model: Model, precision: str = "double") -> Style:
+    """Names and type of the C of a model."""
     prefix = file_name(model.name)
-    style = Style(prefix, precision, f"{prefix}_tables")
-    found = [*exported_functions(model), *more]
+    return Style(prefix, precision, f"{prefix}_tables")
+
+
+def model_code(
+    model: Model,
+    found: Sequence[Exported],
+    tables: NDArray[np.float64],
+    style: Style,
+    inputs: Inputs = CONSTANT,
+) -> dict[str, str]:
+    """The header and the code of these functions and of steps of time, by name of the file. inputs
+    : how they go over a step.
+
+    Raises `ValueError` for equations that no step solves.
+    """
+    prefix = style.prefix
     solved = any(f.kernel.name == "rhs" for f in found)
     if not solved and model.index.value not in (0, 1):
         raise ValueError(
             f"model {model.name} has equations of {model.index}, which steps of time do not meet; "
             "use model.reduced_index()"
         )
-    sizes = _sizes(model, found)
-    steps = _steps(style, sizes, found)
+    steps, declared = _steps(model, style, found, inputs)
+    hessians = [f for f in found if _kind(f) == "hessian"]
     code = {
         f"{prefix}.c": _functions(model, style, [f for f in found if _kind(f) == "values"]),
         f"{prefix}_jacobians.c": _functions(
             model, style, [f for f in found if _kind(f) == "matrix"]
         ),
-        f"{prefix}_hessians.c": _functions(
-            model, style, [f for f in found if _kind(f) == "hessian"]
-        ),
+        **({f"{prefix}_hessians.c": _functions(model, style, hessians)} if hessians else {}),
         **{f"{prefix}_{name}.c": _with_head(model, style, text) for name, text in steps.items()},
         f"{prefix}_data.c": _data(model, style, found, tables),
     }
     digest = hashlib.sha256("".join(code.values()).encode()).hexdigest()[:16]
-    names = [f.kernel.name for f in found]
-    files = {
-        f"{prefix}.h": _header(model, style, found, sizes, list(steps), digest),
-        **code,
-        "main.c": main_program(style, names),
-        "Makefile": makefile(list(code)),
-        "CMakeLists.txt": cmake(prefix, list(code)),
-    }
-    if "residual" in names:
-        files[f"{prefix}_mex.c"] = mex(style, names)
-    if "rhs" in names and precision == "double":
-        files[f"{prefix}_sfun.c"] = s_function(style, names)
-    return {name: text.encode() for name, text in files.items()}
+    return {f"{prefix}.h": _header(model, style, found, declared, digest), **code}
 
 
 def _kind(f: Exported) -> str:
@@ -133,11 +172,19 @@ def _sizes(model: Model, found: Sequence[Exported]) -> Sizes:
     return Sizes(len(model.states), len(model.inputs), len(model.parameters), entries)
 
 
-def _steps(style: Style, sizes: Sizes, found: Sequence[Exported]) -> dict[str, str]:
-    """Text of steps, by method."""
-    explicit = any(f.kernel.name == "rhs" for f in found)
-    steps = {"rk4": rk4(style, sizes)} if explicit else {}
-    return {**steps, "radau": radau(style, sizes)} if sizes.states else steps
+def _steps(
+    model: Model, style: Style, found: Sequence[Exported], inputs: Inputs
+) -> tuple[dict[str, str], str]:
+    """Text of steps, by method, and their declarations."""
+    sizes, late = _sizes(model, found), len(model.delays)
+    names = {f.kernel.name for f in found}
+    ways = {"rk4": ("rhs", rk4), "radau": ("residual", radau)}
+    if late:
+        made = delayed_rk4(style, sizes.states, sizes.inputs - late, late)
+        explicit = "rhs" in names
+        return {"rk4": made} if explicit else {}, declared_past(style, explicit)
+    steps = {way: make(style, sizes, inputs) for way, (of, make) in ways.items() if of in names}
+    return steps, _declared_steps(style, sizes, list(steps), inputs)
 
 
 # -- the header -----------------------------------------------------------------------------------
@@ -147,13 +194,13 @@ def _header(
     model: Model,
     style: Style,
     found: Sequence[Exported],
-    sizes: Sizes,
-    steps: Sequence[str],
+    steps: str,
     digest: str,
 ) -> str:
     prefix, upper = style.prefix, style.prefix.upper()
     groups = _groups(model, found)
-    symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y", "events": "g"}
+    symbols = {"states": "x", "inputs": "u", "parameters": "p", "outputs": "y"}
+    symbols |= {"events": "g", "delayed": "delayed"}
     parts = [
         head(f"Model {model.name}: functions of one point"),
         f'#ifndef {upper}_H\n#define {upper}_H\n#ifdef __cplusplus\nextern "C" {{\n'
@@ -175,7 +222,7 @@ def _header(
         + "".join(f" *   {line}\n" for line in _arguments(model, found))
         + " * A pointer to an array of no numbers may be null. */\n",
         *(_declaration(f, style) for f in found),
-        _declared_steps(style, sizes, steps),
+        steps,
         "#ifdef __cplusplus\n}\n#undef restrict\n#endif\n#endif\n",
     ]
     return "\n".join(part for part in parts if part)
@@ -184,9 +231,11 @@ def _header(
 def _groups(model: Model, found: Sequence[Exported]) -> dict[str, tuple[str, ...]]:
     """Names of what there are several of."""
     events = next((f.kernel.labels for f in found if f.kernel.name == "guards"), ())
+    late = tuple(delay.name for delay in model.delays)
     groups = {
         "states": model.state_names,
-        "inputs": model.input_names,
+        "inputs": model.input_names[: len(model.inputs) - len(late)],
+        **({"delayed": late} if late else {}),
         "parameters": model.parameter_names,
         "outputs": tuple(model.outputs),
     }
@@ -194,10 +243,10 @@ def _groups(model: Model, found: Sequence[Exported]) -> dict[str, tuple[str, ...
 
 
 def _group_comment(model: Model, kind: str, names: Iterable[str], symbol: str) -> str:
-    lines = [
-        f" *   {symbol}[{k}]  {name}" + (f" [{model.units[name]}]" if name in model.units else "")
-        for k, name in enumerate(names)
-    ]
+    units = {name: f" [{unit}]" for name, unit in model.units.items()}
+    late = {d.name: f"{float(d.tau):g}" if d.tau.is_number else str(d.tau) for d in model.delays}
+    units |= {d.name: f": {name_of(d.signal)} of {late[d.name]} s before" for d in model.delays}
+    lines = [f" *   {symbol}[{k}]  {name}{units.get(name, '')}" for k, name in enumerate(names)]
     return "\n".join([f"/* {kind}", *map(in_comment, lines), " */"]) + "\n" if lines else ""
 
 
@@ -230,26 +279,32 @@ def _declaration(f: Exported, style: Style) -> str:
     )
 
 
-def _declared_steps(style: Style, sizes: Sizes, steps: Sequence[str]) -> str:
+def _declared_steps(style: Style, sizes: Sizes, steps: Sequence[str], inputs: Inputs) -> str:
     """Declarations of the functions of steps."""
     if not steps:
         return ""
-    n, bytes_of = sizes.states, stack_bytes(style, sizes)
+    n, bytes_of = sizes.states, stack_bytes(style, sizes, inputs)
     about = {
         "rk4": "the classical Runge-Kutta method of order 4",
         "radau": "Radau IIA of order 5, for stiff models and algebraic equations of index 1; also "
         "returns 2 for a singular matrix, 3 if Newton's method does not converge",
     }
+    how = (
+        "with inputs u at each stage of the method, one stage after the other"
+        if inputs.several
+        else "with constant inputs"
+    )
     parts = [
         _comment(
-            "Steps from t to t + h with constant inputs: x_next (number of states), and "
-            f"derivatives of x_next by x, u and p, sensitivities[i + {n}*j] for column j of "
-            f"{sizes.columns}"
+            f"Steps from t to t + h {how}: x_next (number of states), and derivatives of x_next by "
+            f"x, u and p, sensitivities[i + {n}*j] for column j"
         )
     ]
     for method in steps:
-        parts.append(_comment(about[method]))
-        for name in (f"step_{method}", f"step_{method}_sensitivities"):
+        count = inputs.columns(sizes, STAGES[method])
+        parts.append(_comment(f"{about[method]}; {count} columns"))
+        for end in ("", "_sensitivities"):
+            name = f"step_{method}{inputs.suffix}{end}"
             parts.append(f"/* {bytes_of[name]} bytes of the stack */\n")
             parts.append(f"{wrapped(f'{step_prototype(style, name)};')}\n")
     return "".join(parts)
@@ -289,9 +344,8 @@ def _data(
     names, parts = [], []
     for what, members in _groups(model, found).items():
         if members:
-            texts = "".join(f"    {_literal(member)},\n" for member in members)
             declared = f"const char *const {prefix}_{what}_names[{len(members)}]"
-            names.append(f"{declared} = {{\n{texts}}};\n")
+            names.append(f"{declared} = {{\n{literals(members)}}};\n")
     values = [style.number(model.values.get(p, np.nan)) for p in model.parameter_names] or ["0"]
     parts.append(
         f"const {kind} {prefix}_parameter_values[{len(values)}] = {{{', '.join(values)}}};"
@@ -300,10 +354,19 @@ def _data(
         numbers = ", ".join(style.number(float(v)) for v in tables)
         parts.append(f"extern const {kind} {style.tables}[];")
         parts.append(f"const {kind} {style.tables}[] = {{{numbers}}};")
+    if model.delays:
+        order = [*model.states, *model.inputs]
+        of = ", ".join(str(order.index(delay.signal)) for delay in model.delays)
+        parts.append(f"const int {prefix}_delayed_of[{len(model.delays)}] = {{{of}}};")
     for f in found:
         if f.sparsity is not None:
             parts += _pattern(f"{prefix}_{f.kernel.name}", f.sparsity)
     return _with_head(model, style, "".join(names) + "\n".join(map(wrapped, parts)) + "\n")
+
+
+def literals(names: Iterable[str]) -> str:
+    """Lines of names as constants of C."""
+    return "".join(f"    {_literal(name)},\n" for name in names)
 
 
 def _literal(name: str) -> str:

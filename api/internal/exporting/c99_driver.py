@@ -48,13 +48,14 @@ void PREFIX_hessian_structure(int *row, int *column);
 
 def header(style: Style, filled: Mapping[str, object]) -> str:
     """Declarations of a problem, but for the first comment; filled : sizes and lists in it."""
-    text = _named(_HEADER, style)
+    text = named(_HEADER, style)
     for name, value in filled.items():
         text = text.replace(f"{{{name}}}", str(value))
     return text
 
 
-def _named(text: str, style: Style) -> str:
+def named(text: str, style: Style) -> str:
+    """Text with the prefix of names in place."""
     return text.replace("PREFIX", style.prefix).replace("UPPER", style.prefix.upper())
 
 
@@ -101,14 +102,16 @@ static int evaluate(const call *calls, int n_calls, const double *const *sources
     }}
     return failed;
 }}
-
-static void structure(const run *runs, int n_runs, int *row, int *column) {{
+"""
+#: Rows and columns of the entries of runs.
+STRUCTURE = """\
+static void structure(const run *runs, int n_runs, int *row, int *column) {
     for (int r = 0; r < n_runs; r++)
-        for (int i = 0; i < runs[r].count; i++) {{
+        for (int i = 0; i < runs[r].count; i++) {
             *row++ = runs[r].row + i * runs[r].row_step;
             *column++ = runs[r].column + i * runs[r].column_step;
-        }}
-}}
+        }
+}
 """
 
 
@@ -208,4 +211,4 @@ int main(void) {
 
 def solver(style: Style) -> str:
     """A program that solves with IPOPT through its C interface."""
-    return _named(_SOLVE, style)
+    return named(_SOLVE, style)

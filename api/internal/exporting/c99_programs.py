@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from kinesym.codegen.c99 import Style
 
 
-def main_program(style: Style, names: Sequence[str]) -> str:
-    """A program that prints derivatives, then steps; names : of the functions there are."""
+def main_program(style: Style, names: Sequence[str], delays: bool) -> str:
+    """A program that prints derivatives, then steps; names : of the functions there are. delays :
+    whether the model has some."""
+    if delays:
+        return _program_with_delays(style, names)
     name, upper, kind = style.prefix, style.prefix.upper(), style.type
     if "residual" not in names:
         return _program_of_outputs(style)
@@ -64,6 +67,56 @@ int main(void) {{
     for (int k = 0; k < {upper}_N_OUTPUTS; k++)
         printf("%s: %.9g\\n", {name}_outputs_names[k], (double)y[k]);
     return status;
+}}
+"""
+
+
+def _program_with_delays(style: Style, names: Sequence[str]) -> str:
+    """A program that prints steps of a model with delays, or its residual if it has none."""
+    name, upper, kind = style.prefix, style.prefix.upper(), style.type
+    begin = f"""\
+#include <stdio.h>
+
+#include "{name}.h"
+
+int main(void) {{
+    {kind} x[{upper}_N_STATES], next[{upper}_N_STATES];
+    {kind} u[{upper}_N_INPUTS + 1] = {{0}};
+    const {kind} *p = {name}_parameter_values;
+    int status = 0;
+    for (int k = 0; k < {upper}_N_STATES; k++) x[k] = ({kind})0.1;
+"""
+    if "rhs" not in names:
+        return f"""\
+/* The residual of {name} where all states are 0.1 and were so before */
+{begin}
+    {kind} dx[{upper}_N_STATES] = {{0}}, delayed[{upper}_N_DELAYED];
+    for (int k = 0; k < {upper}_N_DELAYED; k++)
+        delayed[k] = {name}_delayed_of[k] < {upper}_N_STATES ? ({kind})0.1 : 0;
+    status = {name}_residual(dx, x, u, delayed, p, 0, next);
+    for (int k = 0; k < {upper}_N_STATES; k++)
+        printf("residual, %s: %.9g\\n", {name}_states_names[k], (double)next[k]);
+    return status;
+}}
+"""
+    return f"""\
+/* A second of {name} from where all states are 0.1 and were so before */
+{begin}
+    static {kind} room[{upper}_PAST_ROOM(1002)];
+    {name}_past past;
+    const {kind} h = ({kind})0.001;
+    {name}_past_begin(&past, room, 1002);
+    for (int step = 0; step < 1000 && !status; step++) {{
+        status = {name}_step_rk4(x, u, p, ({kind})step*h, h, &past, next);
+        for (int k = 0; k < {upper}_N_STATES; k++) x[k] = next[k];
+    }}
+    if (status) {{
+        fprintf(stderr, "a step failed with status %d\\n", status);
+        return status;
+    }}
+    for (int k = 0; k < {upper}_N_STATES; k++)
+        printf("%s after 1 s: %.9g\\n", {name}_states_names[k], (double)x[k]);
+    return 0;
 }}
 """
 

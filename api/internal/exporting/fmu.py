@@ -76,6 +76,11 @@ def fmu_files(
 
 def _sources(found: Component, identifier: str, version: str, step: float) -> dict[str, str]:
     """Texts of C, by name; the token of the model is open."""
+    if late := ", ".join(delay.name for delay in found.model.delays):
+        raise ValueError(
+            f"model {found.model.name} has delays, {late}, whose past an FMU does not keep; make "
+            "an input of each"
+        )
     written = model_files(found.model)
     names = [f"{identifier}.h", "fmi-instance.h", f"fmi-{version[0]}-types.h"]
     names += source_names(found, identifier, version)

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+
+from kinesym.base.checks import shown
 
 #: The list of what was written, in the folder.
 MANIFEST = "kinesym.json"
@@ -44,10 +47,24 @@ def written(
     """Write `files` into a folder, which is new, empty, or was written by this function before;
     then what others put there stays.
 
-    Raises `FileExistsError` for another folder with files, for files that were edited since and for
-    those of others in the place of ours, and leaves all as it was; so does any failure on the way.
+    Raises `ValueError` for what names no folder, `FileExistsError` for another folder with files,
+    for files that were edited since and for those of others in the place of ours, `OSError` for
+    what cannot be written, and leaves all as it was; so does any failure on the way.
     """
-    folder = Path(folder)
+    if not isinstance(folder, str | os.PathLike) or "\0" in str(folder) or not str(folder):
+        raise ValueError(f"code is written into a folder, such as 'model_c', got {shown(folder)}")
+    try:
+        found = _written(Path(os.path.realpath(folder)), target, name, files)
+    except OSError as error:
+        if error.errno is None:  # a sentence of ours
+            raise
+        raise type(error)(
+            f"{folder} cannot be written: {error.strerror}; name another folder"
+        ) from error
+    return replace(found, folder=Path(folder))
+
+
+def _written(folder: Path, target: str, name: str, files: Mapping[str, bytes]) -> ExportedFolder:
     digests = {file: _digest(content) for file, content in sorted(files.items())}
     before, others = _before(folder), _others(folder, digests)
     about = {"kinesym": version("kinesym"), "target": target, "name": name, "files": digests}
@@ -90,16 +107,17 @@ def _put(made: Path, folder: Path) -> None:
 
 def _before(folder: Path) -> dict[str, str]:
     """Digests of the files that were written there before."""
-    if not folder.exists():
+    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if there.exists() and not there.is_dir():
+        raise FileExistsError(f"{there} is a file; name a folder")
+    if there != folder:
         return {}
-    if not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file; name a folder")
-    there = _there(folder)
-    if not there:
+    inside = _there(folder)
+    if not inside:
         return {}
-    if MANIFEST not in there:
+    if MANIFEST not in inside:
         raise FileExistsError(
-            f"{folder} has files that kinesym did not write, such as {min(there)}; name another "
+            f"{folder} has files that kinesym did not write, such as {min(inside)}; name another "
             "folder"
         )
     before = _listed(folder)
@@ -109,7 +127,7 @@ def _before(folder: Path) -> dict[str, str]:
             raise FileExistsError(
                 f"{path} was edited since it was written; move it, or name another folder"
             )
-    return {file: digest for file, digest in before.items() if file in there}
+    return {file: digest for file, digest in before.items() if file in inside}
 
 
 def _listed(folder: Path) -> dict[str, str]:
