@@ -138,7 +138,7 @@ def _plan(
 
 
 def _free(problem: Collocation | Shooting, over: Any) -> Free:
-    """What is free, checked."""
+    """Choices, checked."""
     pairs = dict(over) if isinstance(over, Mapping) else dict.fromkeys(_listed(over))
     model, trials = problem.model, problem.trials
     courses = dict[tuple[int, str], Sines]()
@@ -165,7 +165,7 @@ def _free(problem: Collocation | Shooting, over: Any) -> Free:
     return Free(courses, starts)
 
 
-def _listed(over: Any) -> list[Any]:
+def _listed(over: Any) -> Sequence[Any]:
     return [over] if isinstance(over, str) else checks.listed(over, "over")
 
 

@@ -26,12 +26,13 @@ class Sines:
     waves: int = 12
 
     def like(self, time: Array, row: Array) -> Sines:
-        """These limits, with the band, the mean and, where nothing limits the size, the root mean
+        """Limits with the band, the mean and, where nothing limits the size, the root mean
         square of a course (N,)."""
         mean = float(np.mean(row)) if self.mean is None else self.mean
-        limited = any(each is not None for each in (self.rms, self.amplitude, self.rate))
-        rms = self.rms if limited else float(np.std(row))
-        if not limited and not rms > 0.0:
+        if any(each is not None for each in (self.rms, self.amplitude, self.rate)):
+            return replace(self, band=self.band or band_of(time, row), mean=mean)
+        rms = float(np.std(row))
+        if not rms > 0.0:
             raise ValueError("nothing limits the size of an input that is constant now; give rms")
         return replace(self, band=self.band or band_of(time, row), rms=rms, mean=mean)
 

@@ -30,7 +30,7 @@ _DRAWN = 6
 
 @dataclass(frozen=True)
 class Free:
-    """What an experiment can choose. courses : limits by trial and input. starts : bounds by trial
+    """Choices that an experiment has. courses : limits by trial and input. starts : bounds by trial
     and state."""
 
     courses: Mapping[tuple[int, str], Sines]
@@ -198,7 +198,7 @@ def fewer(
     told = fit.inference().pulls()
     if told.basis is None:
         raise ValueError("samples are chosen where the fit follows few directions: give all starts")
-    ways = np.linalg.lstsq(told.basis, told.pull)[0].T
+    ways = np.asarray(np.linalg.lstsq(told.basis, told.pull)[0].T, dtype=np.float64)
     samples, values = told.samples, _known(fit)[1]
     numbers = {samples.channels.index(name): number for name, number in count.items()}
     channel = np.where(np.isfinite(samples.time), samples.channel, -1)
