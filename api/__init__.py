@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.cross_validation import cross_validate as cross_validate
+    from kinesym.designing import design as design
     from kinesym.exporting import export as export
     from kinesym.forecasting import forecast as forecast
     from kinesym.gait.support import Interruption as Interruption
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.results.comparison import Comparison as Comparison
     from kinesym.runtime.results.comparison import compare as compare
     from kinesym.runtime.results.cross_validation import CrossValidation as CrossValidation
+    from kinesym.runtime.results.design import Design as Design
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
     from kinesym.runtime.results.forecast import Forecast as Forecast
@@ -67,6 +69,8 @@ if TYPE_CHECKING:
     from kinesym.runtime.signals.motion import Motion as Motion
     from kinesym.runtime.signals.motion import Recording as Recording
     from kinesym.runtime.signals.signal import Signal as Signal
+    from kinesym.runtime.signals.sines import Sines as Sines
+    from kinesym.runtime.signals.sines import sines as sines
     from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import consistent as consistent
     from kinesym.simulation import sensitivities as sensitivities

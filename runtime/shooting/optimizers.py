@@ -31,6 +31,8 @@ _STATIONARY = 1e-6
 _REST = 1e-7
 #: Share of the first cost by which a step may still lower it at a minimum.
 _ROUNDING = 1e-14
+#: Rounding of a residual, as a share of what the unknowns make of it.
+_ROUNDED_RESIDUAL = 1e-13
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
 
@@ -190,9 +192,11 @@ def _left_of_squares(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> fl
     """Decrease of a sum of squares that Gauss-Newton predicts, with residuals r linear in the
     unknowns: |Q' r|^2 with Q an orthonormal basis of their derivatives (Bates and Watts 1981,
     Technometrics 23, 179, who compare it with the rest of the sum). Unlike differences of costs it
-    does not suffer from rounding of the cost."""
-    basis = basis_of_columns(trials.jacobian(q).toarray()[:, free])
-    return float(np.sum((basis.T @ trials.residuals(q)) ** 2))
+    does not suffer from rounding of the cost; less than rounding of the residuals is none."""
+    slopes = trials.jacobian(q).toarray()[:, free]
+    left = float(np.sum((basis_of_columns(slopes).T @ trials.residuals(q)) ** 2))
+    rounded = _ROUNDED_RESIDUAL * np.linalg.norm(np.abs(slopes) @ np.abs(q[free]))
+    return left if left > rounded**2 else 0.0
 
 
 def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float:

@@ -3,7 +3,7 @@ other noise, or fewer channels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.signals.timed import TimedSamples
 
 #: Times this close, as a share of a step, are one.
@@ -27,6 +28,30 @@ def assumed_noise(trial: Experiment, std: Mapping[str, float]) -> Experiment:
         made, "std", {n: r for n, r in {**trial.std, **own}.items() if n in measured}
     )
     object.__setattr__(made, "unknown_std", unknown)
+    return made
+
+
+def only_at(trial: Experiment, number: int, times: Mapping[str, Sequence[Array]]) -> Experiment:
+    """Copy in which channels have samples at these times only, by channel and number of the trial;
+    the others tell nothing."""
+    std = dict(trial.std)
+    for name, rows in times.items():
+        own = trial.timed_samples(name)
+        if own is not None and name in std:
+            kept = np.isclose(own.times[:, None], rows[number], rtol=0.0, atol=1e-9).any(axis=1)
+            std[name] = np.where(kept, std[name], np.inf)
+    made = copy(trial)
+    object.__setattr__(made, "std", std)
+    return made
+
+
+def driven(trial: Experiment, courses: Mapping[str, Array]) -> Experiment:
+    """Copy with other courses (N,) of these inputs, with straight lines between the nodes."""
+    made, grid = copy(trial), trial.grid
+    signals = {name: Signal(grid, row) for name, row in courses.items()}
+    object.__setattr__(made, "signals", {**trial.signals, **signals})
+    object.__setattr__(made, "inputs", {**trial.inputs, **courses})
+    object.__setattr__(made, "held", trial.held.difference(courses))
     return made
 
 

@@ -1,0 +1,203 @@
+"""`ks.design`: the experiment whose record will tell most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from kinesym.base import checks
+from kinesym.collocation import Collocation
+from kinesym.forecasting import forecast
+from kinesym.internal.fitting.designs import (
+    Designing,
+    Free,
+    Scored,
+    fewer,
+    of_combination,
+)
+from kinesym.internal.fitting.designs import (
+    scored as scored_by,
+)
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.planned import CollocationPlan, Plan, ShootingPlan
+from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.internal.problems.formulation import formulate
+from kinesym.runtime.arrays import Array, one_number
+from kinesym.runtime.results.design import Design
+from kinesym.runtime.results.forecast import Forecast
+from kinesym.runtime.results.trials import Trials
+from kinesym.runtime.signals.experiment import Experiment, key_name
+from kinesym.runtime.signals.sines import Sines, sines
+from kinesym.runtime.statistics.criteria import CRITERIA
+from kinesym.shooting import Shooting
+
+
+def design(
+    problem: Collocation | Shooting,
+    guess: Any,
+    over: Any = (),
+    *,
+    criterion: Any = "worst",
+    samples: Any = None,
+    tries: int = 3,
+    iterations: int = 30,
+    seed: int = 0,
+) -> Design:
+    """Design the experiments of a problem, so that their records tell most.
+
+    problem, guess : as for `forecast`; several guesses as a list: the design is the best for the
+    worst of them. over : what is free: inputs, each with `sines(...)`, the limits of a sum of
+    sines, or a list of inputs, as large and of the same band as they are in the experiments;
+    starting values of states with bounds, {theta: (-0.5, 0.5)}, a value for each trial. Bounds of
+    states that the problem has hold for the designed motion. samples :
+    how many samples of each channel are to be taken, a number or {channel: number}; they are chosen
+    among those of the experiments, after all else.
+
+    criterion : "worst", the largest relative standard error of a parameter; "D", the volume of the
+    ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
+    axis; or a parameter or expression of parameters, its standard error.
+
+    Of random designs, `tries` are improved by `iterations` steps of L-BFGS-B, whose derivatives are
+    differences of forecasts. seed : of the random numbers.
+
+    Returns forecasts before and after and the experiments. Raises `ValueError` for names that there
+    are not, for nothing that is free, bounds that are none, a criterion that no experiment can
+    tell, and as `forecast`; before the search.
+    """
+    guesses = list(guess) if isinstance(guess, list) else [guess]
+    if not guesses or not all(isinstance(each, Mapping) for each in guesses):
+        raise ValueError("guess is a mapping of names to values, or a list of some")
+    loose, limits = _unbounded(problem)
+    before, given = forecast(loose, guesses[0]), list(problem.trials)
+    free, count = _free(problem, over), _samples(samples, given)
+    if not free.size and not count:
+        raise ValueError("nothing is free: give inputs or starts in over, or samples")
+    named = [{key_name(key): value for key, value in each.items()} for each in guesses]
+    scored = _scored(criterion, before.fit)
+    search = Designing(partial(_plan, loose), given, named, free, scored, limits)
+    counted = checks.count(tries, "tries"), checks.count(iterations, "iterations")
+    first, x = max(scored(plan.fit()) for plan in search.plans(None)), np.zeros(0)
+    if free.size:
+        x = search.best(*counted, checks.count(seed, "seed", least=0))
+    plans, times = search.plans(x), dict[str, list[Array]]()
+    if count:
+        chosen = CRITERIA.get(criterion, CRITERIA["worst"])
+        plans[0], times = fewer(plans[0], count, chosen)
+    last = max(scored(plan.fit()) for plan in plans)
+    _, begun = free.parts(x, [trial.grid for trial in given])
+    starts = dict[str, list[float]]()
+    for (_, name), value in begun.items():
+        starts.setdefault(name, []).append(value)
+    return Design(
+        before=before,
+        after=Forecast(plans[0].fit()),
+        trials=list(plans[0].trials),
+        given=given,
+        criterion=criterion if isinstance(criterion, str) else f"standard error of {criterion}",
+        values=(float(np.exp(first)), float(np.exp(last))),
+        inputs=list(dict.fromkeys(name for _, name in free.courses)),
+        starts=starts,
+        times=times,
+    )
+
+
+def _unbounded(
+    problem: Collocation | Shooting,
+) -> tuple[Collocation | Shooting, dict[str, tuple[float, float]]]:
+    """The problem without bounds of states, by which the assumed motion would be moved; and these,
+    as numbers."""
+    if isinstance(problem, Shooting) or not problem.problem.formulation.bounds:
+        return problem, {}
+    formulation, names = problem.problem.formulation, problem.model.state_names
+    question = formulation.question
+    bounds = {x: pair for x, pair in formulation.bounds.items() if x in names}
+    others = {x: pair for x, pair in (question.bounds or {}).items() if key_name(x) not in bounds}
+    made = Discretisation.of(*formulate(replace(question, bounds=others)), problem.problem.threads)
+    return Collocation.of(made), bounds
+
+
+def _plan(
+    problem: Collocation | Shooting,
+    trials: Sequence[Experiment],
+    guess: Mapping[str, Any],
+    starts: Mapping[str, Any],
+) -> Plan:
+    """The plan of other experiments on the same grids; starts : of states that were free."""
+    if isinstance(problem, Collocation):
+        return CollocationPlan.of(problem.problem.on(trials), guess)
+    question = replace(problem.problem.question, trials=list(trials))
+    known = {key_name(x): start for x, start in (question.initial or {}).items()}
+    told = {x: start for x, start in starts.items() if known.get(x) is not None}
+    made = Shooting.of(ShootingProblem.of(replace(question, initial={**known, **told})))
+    return ShootingPlan(made.problem, made.pack({n: v for n, v in guess.items() if n not in told}))
+
+
+def _free(problem: Collocation | Shooting, over: Any) -> Free:
+    """Choices, checked."""
+    pairs = dict(over) if isinstance(over, Mapping) else dict.fromkeys(_listed(over))
+    model, trials = problem.model, problem.trials
+    courses = dict[tuple[int, str], Sines]()
+    starts = dict[tuple[int, str], tuple[float, float]]()
+    for key, limits in pairs.items():
+        name = key_name(key)
+        if name in model.state_names:
+            low, high = _bounds(name, limits)
+            starts |= {(k, name): (low, high) for k in range(len(trials))}
+            continue
+        given = [*trials[0].inputs]
+        checks.check_choice(name, [*given, *model.state_names], "a known input or a state of over")
+        if not isinstance(limits, Sines | None):
+            raise ValueError(
+                f"the limits of input {name} are ks.sines(...), or None for those that it has, got "
+                f"{checks.shown(limits)}"
+            )
+        for k, trial in enumerate(trials):
+            if name not in trial.inputs:
+                raise ValueError(f"input {name} of trial {k} has no samples at the nodes")
+            with checks.naming(f"input {name}"):
+                own = (limits or sines()).like(trial.grid, trial.inputs[name])
+            courses[k, name] = own
+    return Free(courses, starts)
+
+
+def _listed(over: Any) -> Sequence[Any]:
+    return [over] if isinstance(over, str) else checks.listed(over, "over")
+
+
+def _bounds(name: str, limits: Any) -> tuple[float, float]:
+    if not isinstance(limits, tuple | list) or len(limits) != 2:
+        raise ValueError(f"the start of {name} is free between (low, high), got {limits!r}")
+    low, high = (one_number(side, f"a bound of the start of {name}") for side in limits)
+    if not low < high:
+        raise ValueError(f"the bounds of the start of {name} are crossed: {limits!r}")
+    return low, high
+
+
+def _samples(given: Any, trials: Sequence[Experiment]) -> dict[str, int]:
+    """Numbers of samples by channel."""
+    channels = list(dict.fromkeys(name for trial in trials for name in trial.measured))
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(channels, checks.count(given, "samples"))
+    found = dict[str, int]()
+    for key, number in given.items():
+        name = key_name(key)
+        checks.check_choice(name, channels, "a channel of samples")
+        found[name] = checks.count(number, f"samples of {name}")
+    return found
+
+
+def _scored(criterion: Any, fit: Trials) -> Scored:
+    """The criterion, checked on the fit of the experiments as they are."""
+    if isinstance(criterion, str) and criterion in CRITERIA:
+        return scored_by(CRITERIA[criterion])
+    if isinstance(criterion, str):
+        checks.check_choice(criterion, [*CRITERIA, *fit.parameters], "criterion")
+        criterion = sp.Symbol(criterion)
+    return of_combination(criterion)
