@@ -140,9 +140,10 @@ class InfluenceMeasures(Saved):
     @property
     def k(self) -> Array:
         """Tail index k (n,) of the Pareto distribution that importance weights 1/p(sample) of
-        draws from the posterior have: in a linear model the leverage. They have no variance above
-        0.5 and tell nothing above 0.7 (Vehtari, Gelman, Gabry 2017, Statistics and Computing 27,
-        1413). `log_density` needs no draws; its linearisation is doubtful there, too."""
+        draws from the posterior have: in a linear model the leverage, without variance from 0.5 on
+        (Peruggia 1997, Journal of the American Statistical Association 92, 199). Above 0.7 they
+        tell nothing (Vehtari, Gelman, Gabry 2017, Statistics and Computing 27, 1413).
+        `log_density` needs no draws; its linearisation is doubtful there, too."""
         return self.leverage
 
     @property

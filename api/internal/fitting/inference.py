@@ -83,7 +83,7 @@ class CollocationInference:
         columns *= self.nlp.layout.parameter_slopes(z)
         jacobian, directions = residuals.residual_jacobian(z), self.here.directions
         pulls = 2.0 * estimation.factor * (jacobian @ columns)
-        hat = Hat.of(self.here.kkt, jacobian, estimation.factor, directions)
+        hat = Hat(self.here.kkt, jacobian, estimation.factor, directions)
         taken = float(r if directions is None else directions)
         priors = pulls[np.isnan(samples.time)]
         if self.nlp.layout.free_duration:  # times are shares of it
@@ -306,7 +306,7 @@ class MarginalInference:
         raise ValueError(
             "profiles, sandwiches, bootstraps and influences are of parameters that the best "
             "trajectories tell; with process noise or random effects use method='t', from the "
-            "curvature of the likelihood"
+            "curvature of the likelihood, and ks.cross_validate to leave out trials"
         )
 
     pulls = without = profile = refit = _none
