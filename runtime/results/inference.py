@@ -34,8 +34,8 @@ class Pulls(NamedTuple):
     samples : behind the residuals. residual, slope, bend : each residual, with the slope psi of the
     loss there and psi'. pull : d estimate/d slope, (k, r). hat : gives entries of the hat matrix by
     rows and columns, that of residuals of weight 1. basis : makes that of `Samples.influences`.
-    taken : degrees of freedom that unknowns take. priors : pulls (m, r) of priors. variance : of residuals,
-    1 where they are in standard deviations. loss : of residuals, None for squares.
+    taken : degrees of freedom that unknowns take. priors : pulls (m, r) of priors. variance : of
+    residuals, 1 where they are in standard deviations. loss : of residuals, None for squares.
     """
 
     samples: Samples
