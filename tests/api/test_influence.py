@@ -185,6 +185,10 @@ def test_no_influence_without_a_fit():
     problem = swings()
     with pytest.raises(ValueError, match="there are no standard errors"):
         problem.solve({"p": 9.0}, options={"max_iter": 1}).influence()
+    held = swings()
+    held = ks.Collocation(held.model, held.trials, unknown={"p": (12.0, 50.0)})
+    with pytest.raises(ValueError, match="none is free and identifiable"):
+        held.solve({"p": 13.0}).influence()
     u = ks.dynamicsymbols("u")
     model = ks.Model("cart", [x], [u], [], [x.diff(ks.t) - u])
     ends = [ks.at_start(x), ks.at_end(x) - 1]
