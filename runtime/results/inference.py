@@ -35,7 +35,8 @@ class Pulls(NamedTuple):
     loss there and psi'. pull : d estimate/d slope, (k, r). hat : gives entries of the hat matrix by
     rows and columns, that of residuals of weight 1. basis : makes that of `Samples.influences`.
     taken : degrees of freedom that unknowns take. priors : pulls (m, r) of priors. variance : of
-    residuals, 1 where they are in standard deviations. loss : of residuals, None for squares.
+    residuals, 1 where they are in standard deviations; freedom : its degrees of freedom if all
+    samples share one that is estimated, else infinite. loss : of residuals, None for squares.
     """
 
     samples: Samples
@@ -48,6 +49,7 @@ class Pulls(NamedTuple):
     taken: float
     priors: Array
     variance: float
+    freedom: float
     loss: RobustLoss | None
 
 

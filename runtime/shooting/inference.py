@@ -88,7 +88,8 @@ class ShootingInference:
             return np.asarray((spread[i] * unit[j]).sum(axis=1))
 
         variance = self.about.variance / self.task.estimation.factor
-        about = (own, hat, basis, taken, priors, variance, loss)
+        freedom = self.about.freedom if self.task.estimation.pooled else np.inf
+        about = (own, hat, basis, taken, priors, variance, freedom, loss)
         return Pulls(found.samples, e, slope, bend, *about)
 
     def without(self, record: Record, solve: bool) -> Left:

@@ -91,7 +91,8 @@ class CollocationInference:
                 samples, time=samples.time * self.nlp.layout.durations(z)[samples.trial]
             )
         variance = self.about.variance / estimation.factor
-        about = (pulls, hat.entries, hat.followed, taken, priors, variance, loss)
+        freedom = self.about.freedom if estimation.pooled else np.inf
+        about = (pulls, hat.entries, hat.followed, taken, priors, variance, freedom, loss)
         return Pulls(samples, e, slope, bend, *about)
 
     def without(self, record: Record, solve: bool) -> Left:
