@@ -121,13 +121,12 @@ def log_densities(
             return np.asarray(-0.5 * (squares + np.log(2.0 * np.pi * (1.0 + spread))))
         left = max(freedom - 1.0, _LEAST)
         other = np.maximum(freedom - squares, _LEAST) / left
-        density = RobustLoss("student", left)
-        rho = density.root(np.sqrt(squares / other)) ** 2
-        return np.asarray(density.log_height - 0.5 * (rho + np.log(other * (1.0 + spread))))
+        student = RobustLoss("student", left)
+        rho = student.root(np.sqrt(squares / other)) ** 2
+        return np.asarray(student.log_height - 0.5 * (rho + np.log(other * (1.0 + spread))))
     if not loss.likelihood:
         return np.full(len(residual), np.nan)
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    c = loss.tuning
     e = residual[:, None] + np.sqrt(np.maximum(variance * spread, 0.0))[:, None] * nodes
-    density = np.exp(loss.log_height - 0.5 * (c + 1.0) * np.log1p(e**2 / c))
+    density = np.exp(loss.log_height - 0.5 * loss.root(e) ** 2)
     return np.asarray(np.log(density @ (weights / weights.sum())))
