@@ -46,6 +46,8 @@ _STEPS = 30
 #: Length of a step, in the sizes of the motion, after which the next one is below rounding: steps
 #: of Newton's method are squared.
 _SMALL = 1e-4
+#: Weight of starts and inputs that are held, over that of the rest of a motion.
+_FIRM = 1e8
 #: Records with process noise over which the curvature of the likelihood is taken: the mean of so
 #: many has standard errors within some percent.
 DRAWS = 10
@@ -65,7 +67,8 @@ class CollocationPlan:
         guesses = FirstGuess(problem)
         by_name = isinstance(guess, Mapping | None)
         z = guesses.assumed(guess) if by_name else guesses.pack(guess)
-        return CollocationPlan(problem, motion_near(problem, z))
+        held = not guesses.gives_courses(guess)
+        return CollocationPlan(problem, motion_near(problem, z, held=held))
 
     @property
     def runs(self) -> Sequence[Trajectory]:
@@ -138,7 +141,7 @@ class CollocationPlan:
         problem, layout, rng = self.problem, self.problem.layout, np.random.default_rng(0)
         nothing, total = np.zeros(0), np.zeros((len(layout.parameters),) * 2)
         for _ in range(DRAWS):
-            z = motion_near(problem, self.z, drawn_noise(problem, rng))
+            z = motion_near(problem, self.z, drawn_noise(problem, rng), held=True)
             record = noiseless(problem.trajectories(z))
             for (trial, name), row in record.items():
                 std = problem.trials[trial].std[name]
@@ -263,16 +266,21 @@ def drawn_noise(problem: Discretisation, rng: np.random.Generator) -> Array:
     return found
 
 
-def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -> Array:
+def motion_near(
+    problem: Discretisation, z: Array, noise: Array | None = None, held: bool = False
+) -> Array:
     """The free vector of a motion that meets the equations and conditions, with the parameters of
     z, by steps that are least in the sizes of the motion (Gauss-Newton with least norm).
 
-    noise : process noise at its places (n,), NaN elsewhere, that drives it from the starts of z.
-    Raises `ValueError` where there is none near z.
+    noise : process noise at its places (n,), NaN elsewhere, that drives it. held : whether it is
+    that from the starts of z under its inputs, as far as conditions let it; else, as of an unstable
+    plant whose motion is known, as near z as it can be on the whole. Raises `ValueError` where
+    there is none near z.
     """
     layout, (low, high) = problem.layout, problem.constraint_bounds
     size = sizes(problem.nlp, z)
-    stiffness = np.where(size > 0.0, size, 1.0) ** -2.0
+    size[size == 0.0] = 1.0
+    stiffness = size**-2.0
     lower, upper = problem.variable_bounds
     stiffness[layout.parameter_offset :] = np.inf
     stiffness[lower == upper] = np.inf
@@ -281,7 +289,8 @@ def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -
         driven = ~np.isnan(noise)
         z = np.where(driven, noise, z)
         stiffness[driven] = np.inf
-        stiffness[_starts(problem)] = np.inf
+    if held:
+        stiffness *= _firm(problem)
     softness = np.where(low == high, 0.0, np.inf)
     i, j = problem.nlp.hessian_structure.arrays()
     hessian, rows = (i, j, np.zeros(len(i))), problem.nlp.jacobian_structure.arrays()
@@ -297,7 +306,7 @@ def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -
             kkt = Kkt(hessian, jacobian, *about, workspace=workspace)
             step = solver(kkt).solve(np.zeros((len(z), 1)), -off[:, None])[:, 0]
             z = z + step
-            if (np.abs(step) * np.sqrt(np.where(free, stiffness, 0.0))).max(initial=0.0) <= _SMALL:
+            if (np.abs(step) / size)[free].max(initial=0.0) <= _SMALL:
                 return z
     raise ValueError(
         "no motion that meets the equations and conditions is near the guess; give trajectories of "
@@ -305,15 +314,18 @@ def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -
     )
 
 
-def _starts(problem: Discretisation) -> list[int]:
-    """Places of states at the first nodes, but for those that are algebraic."""
-    layout = problem.layout
-    states = [x for x in layout.states if x in layout.at_nodes]
-    return [
-        layout.offsets[k] + layout.at_nodes.index(x) * count
-        for k, count in enumerate(layout.nodes)
-        for x in states
-    ]
+def _firm(problem: Discretisation) -> Array:
+    """Weights (n,) by which starts and unknown inputs stay where they are: a motion follows from
+    these."""
+    layout, found = problem.layout, np.ones(problem.n_variables)
+    inputs = {*layout.inputs} - {*layout.delayed}
+    for k in range(len(layout.nodes)):
+        for name, place, row in layout.named_rows(found, k):
+            if name in inputs:
+                row[:] = _FIRM
+            elif place is None and name in layout.states:
+                row[0] = _FIRM
+    return found
 
 
 def _nothing(problem: Discretisation) -> Any:
