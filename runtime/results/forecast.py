@@ -169,7 +169,8 @@ class Forecast(Displayed):
     def rows(self) -> list[tuple[str, ...]]:
         """Standard errors as text, a row for the experiment as it is and for each variation."""
         every = {"as it is": self.parameters, **{str(v): e for v, e in self.variants.items()}}
-        return [(words, *map(_error, each.table.values())) for words, each in every.items()]
+        names = [*self.parameters]  # repeats have more, of trials of their own
+        return [(words, *(_error(e.table[n]) for n in names)) for words, e in every.items()]
 
     def to_pandas(self) -> pd.DataFrame:
         """Table of the standard errors, a row for the experiment as it is and for each variation, a
@@ -178,7 +179,8 @@ class Forecast(Displayed):
 
         every = {"as it is": self.parameters, **{str(v): e for v, e in self.variants.items()}}
         rows = {words: each.standard_errors() for words, each in every.items()}
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="experiment")
+        table = pd.DataFrame.from_dict(rows, orient="index")[list(self.parameters)]
+        return table.rename_axis(index="experiment")
 
     def sentences(self) -> list[str]:
         """Sentences on the variations: what they tell of the parameter that is known least."""
@@ -193,7 +195,7 @@ class Forecast(Displayed):
         if next(iter(found)).by == "without":
             for varied, each in found.items():
                 lost = [n for n in _unknown(each) if n not in _unknown(base)]
-                worse = _worst({n: each.table[n].standard_error for n in each}, base.table)
+                worse = _worst({n: each.table[n].standard_error for n in base}, base.table)
                 if lost:
                     words.append(f"{varied} {_listed(lost)} {_NEVER}")
                 elif worse:

@@ -48,9 +48,9 @@ _STEPS = 30
 _SMALL = 1e-4
 #: Weight of starts and inputs that are held, over that of the rest of a motion.
 _FIRM = 1e8
-#: Records with process noise over which the curvature of the likelihood is taken: the mean of so
-#: many has standard errors within some percent.
-DRAWS = 10
+#: Records with process noise over which the curvature of the likelihood is taken: of a mass on a
+#: spring that is watched for 10 periods, the mean of so many has standard errors within 4 %.
+_DRAWS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class CollocationPlan:
         noise and noise of their samples: about the information that is expected (Fisher)."""
         problem, layout, rng = self.problem, self.problem.layout, np.random.default_rng(0)
         nothing, total = np.zeros(0), np.zeros((len(layout.parameters),) * 2)
-        for _ in range(DRAWS):
+        for _ in range(_DRAWS):
             z = motion_near(problem, self.z, drawn_noise(problem, rng), held=True)
             record = noiseless(problem.trajectories(z))
             for (trial, name), row in record.items():
@@ -148,7 +148,7 @@ class CollocationPlan:
                 row += np.where(np.isfinite(std), std, 0.0) * rng.standard_normal(len(row))
             on = problem.on(remeasured(problem.trials, record))
             likelihood = marginal(on, {}, (nothing, nothing), SolverOptions({}), lambda step: None)
-            total += likelihood.curvature_at(z) / DRAWS
+            total += likelihood.curvature_at(z) / _DRAWS
         known = np.linalg.eigvalsh(total) > 0.0
         covariance = 2.0 * np.linalg.inv(total) if known.all() else np.full_like(total, np.nan)
         names = np.array(layout.parameters, dtype=object)
