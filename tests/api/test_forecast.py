@@ -239,7 +239,22 @@ def test_what_is_not_told_is_asked_for():
 
 
 @pytest.mark.study
-def test_delays_sensors_and_impacts():
+def test_phases_begin_where_the_first_one_does():
+    """One motion in two phases is known as in one."""
+    time = np.linspace(0.0, 4.0, 201)
+    parts = [
+        ks.Experiment(part, {f: PUSH}, {x: np.zeros(len(part))}, {x: 0.02})
+        for part in (time[:101], time[100:])
+    ]
+    guess = {**ASSUMED, "x": [0.5, 0.0], "v": 0.0}
+    found = ks.forecast(spring(ks.Phases(parts)), guess).standard_errors()
+    assert found == pytest.approx(ks.forecast(spring(), ASSUMED).standard_errors(), rel=0.01)
+    with pytest.raises(ValueError, match="seconds, rate and trials are of experiments, not of"):
+        ks.forecast(spring(ks.Phases(parts)), guess, seconds=[2.0])
+
+
+@pytest.mark.study
+def test_delays_and_impacts():
     """By collocation and shooting alike; across impacts as the fit of the true record."""
     tau, time = sp.Symbol("tau"), np.linspace(0.0, 8.0, 401)
     rates = [x.diff(t) - v, v.diff(t) + a * ks.delayed(x, tau) + 2 * v - f]

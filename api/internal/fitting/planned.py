@@ -55,7 +55,8 @@ _DRAWS = 30
 
 @dataclass(frozen=True, eq=False)
 class CollocationPlan:
-    """A problem of collocation, and the free vector of the assumed motion."""
+    """A problem of collocation, and the free vector of the assumed motion, which meets the
+    equations as `motion_near` makes it. `plan.fit().covariance` is a function of both alone."""
 
     problem: Discretisation
     z: Array
@@ -109,12 +110,10 @@ class CollocationPlan:
 
     def fit(self) -> Solution:
         """The fit of the record without noise. Raises as `Curvature.confidence`."""
-        record = noiseless(self.runs)
-        problem = self.problem.on(remeasured(self.trials, record))
+        problem = self.problem.on(remeasured(self.trials, noiseless(self.runs)))
         integrated = problem.estimation.integrated
-        if (
-            problem.estimation.mixed and not integrated
-        ):  # what else the objective has draws the fit away from there
+        # what else the objective has draws the fit away from the assumed motion
+        if problem.estimation.mixed and not integrated:
             return fitted_as(problem, self.z, None, SolverOptions({}))
         none, rows = np.zeros_like(self.z), np.zeros(problem.n_constraints)
         found = Solved(
@@ -125,14 +124,12 @@ class CollocationPlan:
             evaluation=0.0,
             log="",
         )
-        solution = replace(
-            solution_of(problem, found, 0.0, partial(_nothing, problem)), reasons=None
-        )
+        bare = solution_of(problem, found, 0.0, partial(_nothing, problem))
         if integrated:
             about = self._of_process_noise()
         else:
-            about = Curvature.at(problem, solution).uncertainty()
-        solution = replace(solution, uncertainty=[about])
+            about = Curvature.at(problem, bare).uncertainty()
+        solution = replace(bare, uncertainty=[about], reasons=None)
         return replace(solution, inference=partial(inference, problem, solution))
 
     def _of_process_noise(self) -> Uncertainty:
@@ -316,14 +313,15 @@ def motion_near(
 
 def _firm(problem: Discretisation) -> Array:
     """Weights (n,) by which starts and unknown inputs stay where they are: a motion follows from
-    these."""
+    these, of phases that are linked from the start of the first one."""
     layout, found = problem.layout, np.ones(problem.n_variables)
+    linked = bool(problem.symbolic.links)
     inputs = {*layout.inputs} - {*layout.delayed}
     for k in range(len(layout.nodes)):
         for name, place, row in layout.named_rows(found, k):
             if name in inputs:
                 row[:] = _FIRM
-            elif place is None and name in layout.states:
+            elif place is None and name in layout.states and not (linked and k):
                 row[0] = _FIRM
     return found
 
