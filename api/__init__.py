@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from kinesym.runtime.signals.motion import Motion as Motion
     from kinesym.runtime.signals.motion import Recording as Recording
     from kinesym.runtime.signals.signal import Signal as Signal
-    from kinesym.runtime.signals.sines import Sines as Sines
     from kinesym.runtime.signals.sines import sines as sines
     from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import consistent as consistent
