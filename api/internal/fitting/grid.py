@@ -16,7 +16,8 @@ from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.grid import Ended, Freed, GridDefects, freed_inputs, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.grid_error import GridError
-from kinesym.runtime.statistics.kkt import Entries, Kkt
+from kinesym.runtime.statistics.factors import Entries
+from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import solver
 from kinesym.symbolic.names import t
 from kinesym.symbolic.problem import Problem
