@@ -233,13 +233,10 @@ class Bordered:
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         """Entries of the inverse for unknowns, (k, k)."""
         number, on = self._numbers
-        mine, found = on[wanted], np.zeros((len(wanted), len(wanted)))
-        ways = np.zeros((len(wanted), len(self._free)))
-        ways[mine, number[wanted[mine]]] = 1.0
-        if not mine.all():
-            inner = number[wanted[~mine]]
-            ways[~mine] = self._border.follow[inner]
-            found[np.ix_(~mine, ~mine)] = self._within.inverse(inner)
+        inner, found = ~on[wanted], np.zeros((len(wanted), len(wanted)))
+        if inner.any():
+            found[np.ix_(inner, inner)] = self._within.inverse(number[wanted[inner]])
+        ways = self._ways(wanted)
         return np.asarray(found + ways @ self._of_border @ ways.T)
 
     inverse_roughly = inverse
@@ -248,16 +245,16 @@ class Bordered:
         """Entries (k,) of the inverse."""
         number, on = self._numbers
         rows, columns = np.where(on[rows], (columns, rows), (rows, columns))  # border among columns
-        i, j, late, inside = number[rows], number[columns], on[columns], ~on[rows]
-        found, every = np.empty(len(rows)), self._columns
-        found[late] = every[rows[late], j[late]]
-        here = np.flatnonzero(inside & ~late)
-        found[here] = self._within.inverse_entries(i[here], j[here])
+        one, which = np.unique(rows, return_inverse=True)
+        of_border, found = self._ways(one) @ self._of_border, np.empty(len(rows))
+        late = on[columns]
+        found[late] = of_border[which[late], number[columns[late]]]
+        inner = np.flatnonzero(~late)
+        found[inner] = self._within.inverse_entries(number[rows[inner]], number[columns[inner]])
         width = max(1, _BATCH // len(self._free))
-        for begin in range(0, len(here) if self._free.any() else 0, width):
-            some = here[begin : begin + width]
-            follow = self._border.follow[j[some]]
-            found[some] += np.einsum("ij,ij->i", every[rows[some]], follow)
+        for begin in range(0, len(inner), width):
+            some = inner[begin : begin + width]
+            found[some] += (of_border[which[some]] * self._ways(columns[some])).sum(axis=1)
         return found
 
     @property
@@ -292,14 +289,13 @@ class Bordered:
         on[border.places] = True
         return np.where(on, np.cumsum(on), np.cumsum(~on)) - 1, on
 
-    @cached_property
-    def _columns(self) -> Array:
-        """Columns of the inverse that belong to the border, (n + r, r)."""
-        border = self._border
-        made = np.zeros((len(border.places) + len(border.inner), len(border.places)))
-        made[border.places] = self._of_border
-        if self._free.any():
-            made[border.inner] = border.follow @ self._of_border
+    def _ways(self, wanted: NDArray[np.intp]) -> Array:
+        """How unknowns follow those of the border, these by themselves, (k, r)."""
+        number, on = self._numbers
+        made, mine = np.zeros((len(wanted), len(self._free))), on[wanted]
+        made[mine, number[wanted[mine]]] = 1.0
+        if self._free.any() and not mine.all():
+            made[~mine] = self._border.follow[number[wanted[~mine]]]
         return made
 
 

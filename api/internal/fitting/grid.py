@@ -145,7 +145,7 @@ def _identified(here: Curvature, variance: float) -> tuple[Kkt, dict[str, float]
 def _to_fix(here: Curvature, signs: Array) -> NDArray[np.bool_]:
     """Parameters (r,) that are fixed, one after the other, until the curvature along all others is
     positive; signs : of the curvature, (r,)."""
-    reduced, fixed = here.reduced(), np.zeros(len(signs), dtype=bool)
+    reduced, fixed = here.reduced, np.zeros(len(signs), dtype=bool)
     while not (signs > 0.0).all():
         fixed[np.argmin(signs > 0.0)] = True
         signs = reduced.signs(fixed) if reduced else here.holding(fixed).spreads.signs
