@@ -30,7 +30,7 @@ STRICT = (0.1, 0.01)
 #: Numbers in a batch of right-hand sides, which bounds its memory (160 MB).
 _BATCH = 20_000_000
 #: Unknowns of a border from which on it is eliminated apart from the stages.
-_WIDE = 32
+WIDE = 64
 #: Share of the entries of a border that are there, from which on it counts as full.
 _FULL = 0.25
 
@@ -366,11 +366,11 @@ def factors(
 def border_of(
     lower: Entries, stages: NDArray[np.int32], quality: tuple[float, float] = PLAIN
 ) -> Border | None:
-    """Border of a matrix; None if it is narrow, or belongs to few of the stages, or all else is
-    singular without it."""
+    """Border of a matrix; None if it belongs to few of the stages, or all else is singular without
+    it."""
     (rows, columns, values), on = lower, stages == BORDER
     r, n = int(on.sum()), int((~on).sum())
-    if r < _WIDE or n * r > _BATCH:
+    if n * r > _BATCH:
         return None
     one, other = on[rows], on[columns]
     across, outside, inside = one != other, ~(one | other), one & other

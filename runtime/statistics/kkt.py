@@ -22,6 +22,7 @@ from kinesym.runtime.native import (
 )
 from kinesym.runtime.statistics.factors import (
     PLAIN,
+    WIDE,
     Border,
     Bordered,
     Borders,
@@ -174,6 +175,8 @@ class Kkt:
         if stages is None:
             return None
         of_border = stages[: len(self.stiffness)] == BORDER
+        if of_border.sum() < WIDE:
+            return None
         bare = replace(self, stiffness=np.where(of_border, 0.0, self.stiffness))
 
         def made() -> Border | None:

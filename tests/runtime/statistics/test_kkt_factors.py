@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import coo_array
 
 from kinesym.runtime.native import Factorisation, Workspace, forms, largest_in_rows
-from kinesym.runtime.statistics import kkt as module
+from kinesym.runtime.statistics import factors as module
 from kinesym.runtime.statistics.block_arrow import reduced
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import spreads

@@ -130,7 +130,8 @@ static void move_borders(const work *job, int back) {
     }
 }
 
-/* x := A^-1 x at the pivots of the blocks from `first` on, one or a panel of sides. */
+/* x := A^-1 x at the pivots of the blocks from `first` on, for one or a panel of sides; x must be zero
+ * at those before. */
 static int solve_panel(const kkt_factors *factors, ptrdiff_t first, int width, double *x) {
     const kkt_plan *p = factors->plan;
     const ptrdiff_t inner = p->part[p->n_parts];
@@ -154,33 +155,34 @@ static int solve_panel(const kkt_factors *factors, ptrdiff_t first, int width, d
     return made ? KKT_OK : KKT_NO_MEMORY;
 }
 
+/* A panel of zeros, aligned; memory that is not touched costs nothing. To be freed is `*memory`. */
+static double *new_panel(int n, int width, void **memory) {
+    *memory = calloc((size_t)n * (size_t)width * sizeof(double) + 64, 1);
+    return *memory == NULL ? NULL : (double *)(((uintptr_t)*memory + 63) / 64 * 64);
+}
+
 /* Copies `some` columns of a matrix of n rows into another, columns beyond them stay. */
 static void copy_columns(int n, int some, const double *from, int their, double *to, int our) {
     for (ptrdiff_t k = 0; k < n; k++)
         memcpy(to + k * our, from + k * their, (size_t)some * sizeof *to);
 }
 
-/* x := A^-1 x, (n, n_sides), at the pivots of the blocks from `first` on; x must be zero at those
- * before. */
-static int solve_from(const kkt_factors *factors, ptrdiff_t first, int n_sides, double *x) {
-    if (n_sides == 1) return solve_panel(factors, first, 1, x);
+int kkt_solve(kkt_factors *factors, int n_sides, double *x) {
+    if (!factors->ready) return KKT_SINGULAR;
+    if (n_sides == 1) return solve_panel(factors, 0, 1, x);
     const int n = factors->plan->n, most = padded(n_sides < PANEL ? n_sides : PANEL);
-    const size_t size = (size_t)n * (size_t)most * sizeof(double);
-    double *panel = aligned_alloc(64, size + 64);
+    void *memory;
+    double *panel = new_panel(n, most, &memory);
     int status = panel != NULL ? KKT_OK : KKT_NO_MEMORY;
     for (int begin = 0; begin < n_sides && status == KKT_OK; begin += most) {
         const int some = n_sides - begin < most ? n_sides - begin : most, width = padded(some);
-        if (some < width) memset(panel, 0, size);
+        if (begin > 0 && some < width) memset(panel, 0, (size_t)n * (size_t)width * sizeof *panel);
         copy_columns(n, some, x + begin, n_sides, panel, width);
-        status = solve_panel(factors, first, width, panel);
+        status = solve_panel(factors, 0, width, panel);
         copy_columns(n, some, panel, width, x + begin, n_sides);
     }
-    free(panel);
+    free(memory);
     return status;
-}
-
-int kkt_solve(kkt_factors *factors, int n_sides, double *x) {
-    return factors->ready ? solve_from(factors, 0, n_sides, x) : KKT_SINGULAR;
 }
 
 /* The first block that has one of these unknowns as a pivot. */
@@ -196,14 +198,20 @@ static ptrdiff_t first_block(const kkt_factors *factors, int count, const int *u
 
 int kkt_inverse(kkt_factors *factors, int count, const int *unknowns, double *inverse) {
     if (!factors->ready) return KKT_SINGULAR;
-    double *x = calloc((size_t)factors->plan->n * (size_t)count, sizeof *x);
-    if (x == NULL) return KKT_NO_MEMORY;
-    for (int j = 0; j < count; j++) x[(ptrdiff_t)unknowns[j] * count + j] = 1.0;
-    const int status = solve_from(factors, first_block(factors, count, unknowns), count, x);
-    for (int i = 0; i < count; i++)
-        memcpy(inverse + (ptrdiff_t)i * count, x + (ptrdiff_t)unknowns[i] * count,
-               (size_t)count * sizeof *x);
-    free(x);
+    const ptrdiff_t first = first_block(factors, count, unknowns);
+    int status = KKT_OK;
+    for (int begin = 0; begin < count && status == KKT_OK; begin += PANEL) {
+        const int some = count - begin < PANEL ? count - begin : PANEL, width = padded(some);
+        void *memory;
+        double *x = new_panel(factors->plan->n, width, &memory);
+        if (x == NULL) return KKT_NO_MEMORY;
+        for (int j = 0; j < some; j++) x[(ptrdiff_t)unknowns[begin + j] * width + j] = 1.0;
+        status = solve_panel(factors, first, width, x);
+        for (ptrdiff_t i = 0; i < count; i++)
+            memcpy(inverse + i * count + begin, x + (ptrdiff_t)unknowns[i] * width,
+                   (size_t)some * sizeof *x);
+        free(memory);
+    }
     return status;
 }
 
