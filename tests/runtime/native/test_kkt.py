@@ -741,12 +741,13 @@ def test_nothing_is_left_of_earlier_values(reverse):
         assert about == {key: fresh.about[key] for key in about}
 
 
-def test_many_right_hand_sides():
+@pytest.mark.parametrize("parts", [1, 3])
+def test_many_right_hand_sides(parts):
     """Columns are solved as one alone, in any memory layout; the argument stays as it was."""
     rng = np.random.default_rng(17)
-    system = collocation_system(rng, N=12, nx=3)
+    system = collocation_system(rng, N=12, nx=3, border=2)
     rows, columns, values = system.entries()
-    f = Factorisation(system.n, rows, columns, system.stages)
+    f = Factorisation(system.n, rows, columns, system.stages, parts=parts)
     assert f.factorise(values) == "ok"
     B = rng.standard_normal((system.n, 37))
     kept = B.copy()
