@@ -168,7 +168,7 @@ class Border:
 
     @cached_property
     def follow(self) -> Array:
-        """How all others follow the unknowns of the border, -T^-1 B, (n, r)."""
+        """Directions in which all others follow the unknowns of the border, -T^-1 B, (n, r)."""
         return self.within.solve(-self.columns)
 
     @cached_property
@@ -290,7 +290,7 @@ class Bordered:
         return np.where(on, np.cumsum(on), np.cumsum(~on)) - 1, on
 
     def _ways(self, wanted: NDArray[np.intp]) -> Array:
-        """How unknowns follow those of the border, these by themselves, (k, r)."""
+        """Changes of unknowns with those of the border, which change by themselves, (k, r)."""
         number, on = self._numbers
         made, mine = np.zeros((len(wanted), len(self._free))), on[wanted]
         made[mine, number[wanted[mine]]] = 1.0

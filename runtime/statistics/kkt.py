@@ -154,7 +154,7 @@ class Kkt:
     @cached_property
     def _found(self) -> InTime | Bordered | General | RuntimeError:
         try:
-            found = self._bordered()
+            found: InTime | Bordered | General | None = self._bordered()
             if found is None:
                 made = (self.lower, self._every_stage, self.order, self.workspace, self.quality)
                 found = factors(*made)
