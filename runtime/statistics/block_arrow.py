@@ -114,11 +114,17 @@ def reduced(
     own, pulls, curvature = _parted(kkt, wanted, of.places)
     follow = np.ascontiguousarray(inner.factorised().factors.solve(-pulls))  # for products
     far = np.abs(follow)
+    made = 2.0 * pulls + own @ follow, np.abs(pulls) + 0.5 * (abs(own) @ far)
     terms, doubt = np.abs(curvature), np.diag(blur[wanted])
     for parts, mine in zip(of.parts, of.places, strict=True):
-        found = [_forms(own, pulls, (follow, far), blur, part) for part in parts]
-        for whole, each in zip((curvature, terms, doubt), zip(*found, strict=True), strict=True):
-            whole[np.ix_(mine, mine)] += np.sum(each, axis=0)
+        here = np.ix_(mine, mine)
+        for part in parts:
+            y, size = follow[part], far[part]
+            form, sizes = y.T @ made[0][part], size.T @ made[1][part]
+            curvature[here] += 0.5 * (form + form.T)
+            terms[here] += sizes + sizes.T
+            among = blur[part]  # of the variables among the unknowns
+            doubt[here] += y[: len(among)].T @ (among[:, None] * y[: len(among)])
     return Reduced(curvature, terms, doubt, gone)
 
 
@@ -145,15 +151,3 @@ def _parted(
     at = number[rows[both]], number[columns[both]]
     between = coo_array((values[both], at), shape=(len(wanted), len(wanted))).toarray()
     return own, pulls, between + np.tril(between, -1).T
-
-
-def _forms(
-    own: csr_array, pulls: Array, follow: tuple[Array, Array], blur: Array, part: slice
-) -> tuple[Array, Array, Array]:
-    """Quadratic forms of a part of a trial in its parameters, (q, q): the curvature, the sizes of
-    its terms, and the contribution of `blur`; follow : values and sizes of all parts."""
-    (y, size), b, rows = (a[part] for a in follow), pulls[part], own[part]
-    form = y.T @ (b + (b + rows @ follow[0]))
-    sizes = size.T @ (np.abs(b) + 0.5 * (abs(rows) @ follow[1]))
-    blurred = y[: len(blur[part])].T @ (blur[part][:, None] * y[: len(blur[part])])
-    return 0.5 * (form + form.T), sizes + sizes.T, blurred

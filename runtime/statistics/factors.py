@@ -32,7 +32,7 @@ _BATCH = 20_000_000
 #: Unknowns of a border from which on it is eliminated apart from the stages.
 WIDE = 64
 #: Share of the entries of a border that are there, from which on it counts as full.
-_FULL = 0.25
+FULL = 0.25
 
 
 class InTime:
@@ -213,12 +213,14 @@ class Bordered:
         """Solutions x for sides b (n + r, k), not refined."""
         border, x = self._border, np.zeros_like(b)
         sides, own = b[border.inner], b[border.places]
-        x[border.inner] = self._within.roughly(sides)
         x[border.places] = np.where(self._free[:, None], 0.0, own)
+        alone = not sides.any()  # as for columns of the inverse that belong to the border
+        inner = sides if alone else self._within.roughly(sides)
         if self._free.any():
-            moved = self._of_border @ (own + border.follow.T @ sides)
+            moved = self._of_border @ (own if alone else own + border.follow.T @ sides)
             x[border.places] += moved
-            x[border.inner] += border.follow @ moved
+            inner += border.follow @ moved
+        x[border.inner] = inner
         return x
 
     def solve(self, b: Array) -> Array:
@@ -366,16 +368,13 @@ def factors(
 def border_of(
     lower: Entries, stages: NDArray[np.int32], quality: tuple[float, float] = PLAIN
 ) -> Border | None:
-    """Border of a matrix; None if it belongs to few of the stages, or all else is singular without
-    it."""
+    """Border of a matrix; None if it is too large, or all else is singular without it."""
     (rows, columns, values), on = lower, stages == BORDER
     r, n = int(on.sum()), int((~on).sum())
     if n * r > _BATCH:
         return None
     one, other = on[rows], on[columns]
     across, outside, inside = one != other, ~(one | other), one & other
-    if across.sum() < _FULL * n * r:
-        return None
     number = np.where(on, np.cumsum(on), np.cumsum(~on)) - 1
     i, j = number[rows], number[columns]
     try:

@@ -21,6 +21,7 @@ from kinesym.runtime.native import (
     largest_in_rows,
 )
 from kinesym.runtime.statistics.factors import (
+    FULL,
     PLAIN,
     WIDE,
     Border,
@@ -180,7 +181,11 @@ class Kkt:
         bare = replace(self, stiffness=np.where(of_border, 0.0, self.stiffness))
 
         def made() -> Border | None:
-            return border_of(bare.lower, stages, self.quality)
+            (i, j, _), (_, column, _) = self.hessian, self.jacobian
+            met = np.count_nonzero(of_border[i] != of_border[j])
+            met += np.count_nonzero(of_border[column])
+            full = met >= FULL * (self.order - of_border.sum()) * of_border.sum()
+            return border_of(bare.lower, stages, self.quality) if full else None
 
         key = (self.hessian[2], self.jacobian[2], bare.stiffness, self.softness)
         border = self.borders.of(key, made)
@@ -199,9 +204,9 @@ class Kkt:
         if np.linalg.norm(x / size) <= _GROWTH * np.linalg.norm(side):
             return False
         scale = scaled.scale
-        for _ in range(2):
+        for solve in (factors.roughly, factors.solve):
             x /= np.abs(x / scale).max()
-            x = factors.solve((x / scale**2)[:, None])[:, 0]
+            x = solve((x / scale**2)[:, None])[:, 0]
         left = np.abs(scale * factors.product(x)).max()
         return bool(left <= _ROUNDING * np.abs(x / scale).max())
 

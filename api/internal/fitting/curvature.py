@@ -226,8 +226,7 @@ class Curvature:
     @cached_property
     def spreads(self) -> Spreads:
         """Spreads of the parameters."""
-        apart = self._trials is not None or self.kkt.bordered
-        made = self.reduced if apart else None
+        made = None if self._trials is None else self.reduced
         return spreads_of(self.kkt, self._places, self._blur, made)
 
     @cached_property
