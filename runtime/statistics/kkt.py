@@ -165,11 +165,6 @@ class Kkt:
             return RuntimeError("singular up to rounding")
         return found
 
-    @property
-    def bordered(self) -> bool:
-        """Whether its border is wide and eliminated apart."""
-        return isinstance(self._found, Bordered)
-
     def _bordered(self) -> Bordered | None:
         """Factors with the border apart, if it is wide; see `border_of`."""
         stages = self._every_stage
