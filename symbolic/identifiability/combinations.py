@@ -1,0 +1,244 @@
+"""Combinations of unknowns that can be known though the unknowns cannot.
+
+A function f can be known where its gradient vanishes along all silent directions v. Products of
+powers have v_i / x_i times the exponents, sums v_i times the factors; what is left is sought among
+combinations of monomials. Exponents and factors are null vectors over many points, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+import numpy as np
+import sympy as sp
+
+from kinesym.symbolic.identifiability.null import Silent
+from kinesym.symbolic.prime_field import Residues, null_space, product, rank, rational
+
+#: Largest numerator or denominator of a factor or exponent.
+_LARGEST = 1000
+#: Points more than a relation needs.
+_MORE = 6
+#: Monomials that are tried at most, of degrees up to 3.
+_MONOMIALS = 400
+_DEGREE = 3
+
+Exponents = tuple[int, ...]
+Terms = tuple[tuple[Exponents, Fraction], ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Unknowns that hang together, by number, and what can be known of them.
+
+    freedom : number of directions without effect. combinations : of the unknowns, as expressions;
+    fewer than len(unknowns) - freedom where no others were found.
+    """
+
+    unknowns: tuple[int, ...]
+    freedom: int
+    combinations: tuple[sp.Expr, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that can be known of them is in the combinations."""
+        return len(self.combinations) == len(self.unknowns) - self.freedom
+
+
+def groups_of(silent: Silent) -> list[tuple[int, ...]]:
+    """Unknowns that silent directions bind to each other, by number."""
+    found: list[set[int]] = []
+    for row in silent.basis:
+        mine = set(np.flatnonzero(row).tolist())
+        apart = [group for group in found if not group & mine]
+        found = [*apart, mine.union(*(group for group in found if group & mine))]
+    return sorted(tuple(sorted(group)) for group in found)
+
+
+def known_of(
+    members: Sequence[int],
+    symbols: Sequence[sp.Expr],
+    points: Callable[[int], list[Silent]],
+    check: Sequence[Silent],
+) -> Group:
+    """What can be known of a group of unknowns. symbols : of all unknowns, then of parameters that
+    are known. points : gives that many points, all modulo the same prime; check : those modulo
+    others, which say whether something holds."""
+    n, freedom = len(members), len(_directions(check[0], members))
+    chosen: list[Terms] = []
+
+    def full() -> bool:
+        return len(chosen) == n - freedom
+
+    def take(candidates: Iterator[Terms]) -> None:
+        for terms in candidates:
+            more = [*chosen, terms]
+            if not full() and _independent(more, members, check[0]):
+                if all(holds(terms, one) for one in check):
+                    chosen.append(terms)
+
+    if not full():
+        some = points(n + _MORE)
+        take(_products(some, members, len(symbols)))
+        take(_sums(some, members, len(symbols)))
+    if not full():
+        take(_polynomials(points, members, len(symbols)))
+    return Group(tuple(members), freedom, tuple(_written(terms, symbols) for terms in chosen))
+
+
+def holds(terms: Terms, silent: Silent) -> bool:
+    """Whether a combination does not change along silent directions."""
+    gradient = _gradient(terms, silent)
+    return not product(silent.basis, gradient[:, None], silent.p).any()
+
+
+def _gradient(terms: Terms, silent: Silent) -> Residues:
+    """Gradient of a combination by all unknowns."""
+    p, n = silent.p, silent.basis.shape[1]
+    values = silent.values.tolist()
+    found = [0] * n
+    for exponents, factor in terms:
+        term = factor.numerator * pow(factor.denominator, -1, p)
+        for x, e in zip(values, exponents, strict=True):
+            term = term * pow(x, e, p) % p
+        for k, e in enumerate(exponents[:n]):
+            if e:
+                found[k] = (found[k] + term * e * pow(values[k], -1, p)) % p
+    return np.array(found, dtype=np.int64)
+
+
+def _independent(many: Sequence[Terms], members: Sequence[int], silent: Silent) -> bool:
+    rows = [_gradient(terms, silent)[list(members)] for terms in many]
+    return rank(np.array(rows), silent.p) == len(many)
+
+
+def _relations(rows: Residues, p: int) -> Iterator[list[Fraction]]:
+    """Rational vectors that all rows are orthogonal to, each with one entry that is 1 and no others
+    but before it."""
+    for row in null_space(rows, p):
+        found = [rational(int(v), p) for v in row]
+        if all(f is not None and max(abs(f.numerator), f.denominator) <= _LARGEST for f in found):
+            yield [f for f in found if f is not None]
+
+
+def _directions(one: Silent, members: Sequence[int]) -> Residues:
+    """Silent directions of a group (freedom, len(members))."""
+    rows = one.basis[:, list(members)]
+    return rows[rows.any(axis=1)]
+
+
+def _relative(one: Silent, members: Sequence[int]) -> Residues:
+    """Silent directions of a group over values, v_i / x_i."""
+    return _directions(one, members) * _inverses(one.values, one.p)[list(members)] % one.p
+
+
+def _inverses(values: Residues, p: int) -> Residues:
+    return np.array([pow(v, -1, p) if v else 0 for v in values.tolist()], dtype=np.int64)
+
+
+def _products(points: Sequence[Silent], members: Sequence[int], width: int) -> Iterator[Terms]:
+    rows = np.concatenate([_relative(one, members) for one in points])
+    for vector in _relations(rows, points[0].p):
+        scale = np.lcm.reduce([f.denominator for f in vector])
+        whole = [int(f * int(scale)) for f in vector]
+        first = next(e for e in whole if e)
+        sign = int(np.sign(2 * np.sign(whole).sum() + np.sign(first)))  # most stand above
+        yield ((_exponents(members, [sign * e for e in whole], width), Fraction(1)),)
+
+
+def _exponents(members: Sequence[int], powers: Sequence[int], width: int) -> Exponents:
+    found = [0] * width
+    for k, e in zip(members, powers, strict=True):
+        found[k] = e
+    return tuple(found)
+
+
+def _sums(points: Sequence[Silent], members: Sequence[int], width: int) -> Iterator[Terms]:
+    rows = np.concatenate([one.basis[:, list(members)] for one in points])
+    for vector in _relations(rows, points[0].p):
+        pairs = [(k, f) for k, f in zip(members, vector, strict=True) if f]
+        yield tuple((_exponents([k], [1], width), f / pairs[0][1]) for k, f in pairs)
+
+
+def _polynomials(
+    points: Callable[[int], list[Silent]], members: Sequence[int], width: int
+) -> Iterator[Terms]:
+    """Combinations of monomials, the simplest first: those of unknowns that scale together divided
+    by one of these."""
+    some = points(len(members) + _MORE)
+    monomials = list(_monomials(members, width, list(_scalings(some, members))))
+    many = points(-(-(len(monomials) + _MORE) // len(_directions(some[0], members))))
+    rows = np.concatenate([_slopes(one, members, monomials) for one in many])
+    for vector in _relations(rows, many[0].p):
+        pairs = [(e, f) for e, f in zip(monomials, vector, strict=True) if f]
+        yield tuple((e, f / pairs[0][1]) for e, f in pairs)
+
+
+def _slopes(one: Silent, members: Sequence[int], monomials: Sequence[Exponents]) -> Residues:
+    """Derivatives of monomials along the silent directions of a group, (freedom, monomials)."""
+    p, inverses = one.p, _inverses(one.values, one.p)
+    powers = np.array(monomials, dtype=np.int64)
+    terms = np.ones(len(monomials), dtype=np.int64)
+    for e in range(1, int(np.abs(powers).max()) + 1):
+        for sign, values in ((1, one.values), (-1, inverses)):
+            for k in np.flatnonzero((sign * powers >= e).any(axis=0)):
+                terms = np.where(sign * powers[:, k] >= e, terms * values[k] % p, terms)
+    along = product(_relative(one, members), powers[:, list(members)].T % p, p)
+    return along * terms % p
+
+
+def _scalings(points: Sequence[Silent], members: Sequence[int]) -> Iterator[list[int]]:
+    """Whole weights w of silent directions v_i = w_i x_i, each with one weight 1, its last, where
+    the others have 0."""
+    rows = [
+        null_space(_directions(one, members), one.p) * one.values[list(members)] % one.p
+        for one in points
+    ]
+    for vector in _relations(np.concatenate(rows), points[0].p):
+        if all(f.denominator == 1 for f in vector):
+            yield [int(f) for f in vector]
+
+
+def _monomials(
+    members: Sequence[int], width: int, weights: Sequence[Sequence[int]]
+) -> Iterator[Exponents]:
+    """Monomials with some unknown of a group, by degree, then those with members below a fraction;
+    what scales is divided by unknowns of weight 1."""
+    inside = {member: k for k, member in enumerate(members)}
+    variables = [*members, *(k for k in range(width) if k not in inside)]
+    gauges = [max(k for k, w in enumerate(row) if w) for row in weights]
+    seen = set[Exponents]()
+    for chosen in _chosen(variables, members):
+        powers = [chosen.count((k, 1)) - chosen.count((k, -1)) for k in range(width)]
+        for row, gauge in zip(weights, gauges, strict=True):
+            powers[members[gauge]] -= sum(s * row[inside[k]] for k, s in chosen if k in inside)
+        found = tuple(powers)
+        if any(powers[k] for k in members) and found not in seen:
+            seen.add(found)
+            yield found
+            if len(seen) == _MONOMIALS:
+                return
+
+
+def _chosen(
+    variables: Sequence[int], members: Sequence[int]
+) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Factors of monomials: variables and signs of their exponents."""
+    above = [(k, 1) for k in variables]
+    for factors in (above, [*above, *((k, -1) for k in members)]):
+        for degree in range(1, _DEGREE + 1):
+            yield from combinations_with_replacement(factors, degree)
+
+
+def _written(terms: Terms, symbols: Sequence[sp.Expr]) -> sp.Expr:
+    rows = (
+        sp.Mul(
+            sp.Rational(factor.numerator, factor.denominator),
+            *(x**e for x, e in zip(symbols, exponents, strict=True)),
+        )
+        for exponents, factor in terms
+    )
+    return sp.Add(*rows)
