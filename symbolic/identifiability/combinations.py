@@ -76,9 +76,9 @@ def known_of(
     def take(candidates: Iterator[Terms]) -> None:
         for terms in candidates:
             more = [*chosen, terms]
-            if not full() and _independent(more, members, check[0]):
-                if all(holds(terms, one) for one in check):
-                    chosen.append(terms)
+            new = not full() and _independent(more, members, check[0])
+            if new and all(holds(terms, one) for one in check):
+                chosen.append(terms)
 
     if not full():
         some = points(n + _MORE)

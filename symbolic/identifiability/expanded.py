@@ -56,7 +56,7 @@ def rows_of(
 def _first_order(
     system: System, expansion: Expansion, points: Points, columns: dict[int, int]
 ) -> None:
-    put(system, expansion, points, columns)
+    put(system, expansion, points.values, columns)
     values = expansion.values
     for x, explicit in zip(system.rates, system.explicit, strict=False):
         values[x][0] = values[explicit][0]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import sympy as sp
+from sympy.polys.galoistools import gf_factor
 
 from kinesym.symbolic.identifiability.field import Field
 from kinesym.symbolic.identifiability.series import Expansion
@@ -17,6 +19,8 @@ from kinesym.symbolic.prime_field import Residues, echelon
 _DRAWN = 64
 #: Draws after which there seems to be no such point.
 _TRIES = 60
+#: Values that a polynomial in one variable is known by, so that its degree is less by two.
+_NODES = 7
 #: Newton steps to a point of the equations: those linear in some unknown, one after the other.
 _STEPS = 6
 
@@ -53,8 +57,9 @@ def points_of(system: System, field: Field, count: int, generator: np.random.Gen
         if n >= count:
             return _joined(found).taken(slice(0, count))
     raise NoPoint(
-        f"{system.what}: no point was found at which its equations hold and its roots exist; put in "
-        "numbers for some parameters, or another expression for roots, by model.substitute({...})"
+        f"{system.what}: no point modulo a prime was found at which its equations hold and its roots "
+        "exist; write constraints so that a parameter or a coordinate follows from each, and fewer "
+        "roots"
     )
 
 
@@ -85,7 +90,7 @@ def _relations(system: System, field: Field, generator: np.random.Generator) -> 
         draws = drawn_of(system, field, 4096, generator)
     expansion = Expansion(system.steps, draws, None, 1, 0, system.what)
     values = {place: draws.numbers[place] for place in _variables(system)}
-    _put(system, expansion, values, {})
+    put(system, expansion, values, {})
     expansion.start(system.solving)
     expansion.start(system.after)
     return expansion.relations
@@ -96,7 +101,7 @@ def _variables(system: System) -> list[int]:
     return [place for group in groups for place in group]
 
 
-def _put(
+def put(
     system: System, expansion: Expansion, values: dict[int, Residues], columns: dict[int, int]
 ) -> None:
     """Variables at order 0, with unit tangents in some columns, and the steps that need no x'."""
@@ -112,25 +117,35 @@ def _put(
 
 
 def _some_points(system: System, relations: Relations, draws: Draws) -> Points | None:
-    """The points of these draws that Newton's method leads to the equations."""
+    """Those of these draws that can be moved to where the equations hold: x' by Newton's method if
+    they are linear in it; else others with it, or one after the other as roots of polynomials."""
     values = {place: draws.numbers[place].copy() for place in _variables(system)}
-    free = [place for place in system.rates if place not in system.inner]
-    fixed = {system.states[j] for j in system.starts}
-    if system.conditions or len(free) < len(system.rates):
-        others = [k for k in _variables(system) if k not in (*system.rates, *fixed)]
-        free += [k for k in others if k not in system.inner]
-    p = draws.field.p
-    every = list(dict.fromkeys((*free, *system.rates)))
-    columns = {place: k for k, place in enumerate(every, 1)}
-    width = len(every) + 1
-    good = np.zeros(draws.count, dtype=bool)
+    rates = [place for place in system.rates if place not in system.inner]
+    if not system.conditions and len(rates) == len(system.rates):
+        found = _moved(system, relations, draws, values, rates)
+        if found is not None:
+            return found
+    fixed = {system.states[j] for j in system.starts} | system.inner
+    free = [k for k in _variables(system) if k not in fixed and k not in rates]
+    found = _moved(system, relations, draws, {k: v.copy() for k, v in values.items()}, rates + free)
+    if found is None:
+        solved = rooted(system, relations, draws, values, [*free, *rates])
+        if solved is not None:
+            found = _moved(system, relations, draws, solved, rates)
+    return found
+
+
+def _moved(
+    system: System,
+    relations: Relations,
+    draws: Draws,
+    values: dict[int, Residues],
+    free: Sequence[int],
+) -> Points | None:
+    """Points after Newton steps of the free variables, those on the left first."""
+    p, columns = draws.field.p, {k: j for j, k in enumerate(dict.fromkeys((*free, *system.rates)))}
     for _ in range(_STEPS):
-        expansion = Expansion(system.steps, draws, relations, width, 0, system.what)
-        _put(system, expansion, values, columns)
-        expansion.start(system.solving)
-        places = [*system.equations, *system.conditions]
-        rows = [expansion.values[k][0] for k in places]
-        left = np.stack(rows, axis=1) if rows else np.zeros((draws.count, 0, width), dtype=np.int64)
+        expansion, left = residuals(system, relations, draws, values, list(columns))
         good = expansion.valid & ~left[:, :, 0].any(axis=1)
         todo = np.flatnonzero(expansion.valid & left[:, :, 0].any(axis=1))
         if not len(todo):
@@ -138,18 +153,35 @@ def _some_points(system: System, relations: Relations, draws: Draws) -> Points |
         for k in todo:
             for j, change in _step(left[k][:, : len(free) + 1], p).items():
                 values[free[j]][k] = (values[free[j]][k] + change) % p
-    for place, start in system.starts.items():
-        values[system.states[place]] = expansion.values[start][0][:, 0]
+    for j, start in system.starts.items():
+        values[system.states[j]] = expansion.values[start][0][:, 0]
     n = len(system.equations)
-    by_rates = [columns[place] for place in system.rates]
+    by_rates = [columns[place] + 1 for place in system.rates]
     inverses = np.zeros((draws.count, n, n), dtype=np.int64)
-    for k in np.flatnonzero(good):
-        inverse = _inverse(left[k][:n, by_rates], p) if n else inverses[k]
+    for k in np.flatnonzero(good) if n else ():
+        inverse = _inverse(left[k][:n, by_rates], p)
         good[k] = inverse is not None
         if inverse is not None:
             inverses[k] = inverse
     found = Points(values, draws, relations, inverses)
     return found.taken(np.flatnonzero(good)) if good.any() else None
+
+
+def residuals(
+    system: System,
+    relations: Relations,
+    draws: Draws,
+    values: dict[int, Residues],
+    by: Sequence[int],
+) -> tuple[Expansion, Residues]:
+    """Equations, then conditions, with derivatives by some variables, (P, rows, 1 + variables)."""
+    width = len(by) + 1
+    expansion = Expansion(system.steps, draws, relations, width, 0, system.what)
+    put(system, expansion, values, {place: k for k, place in enumerate(by, 1)})
+    expansion.start(system.solving)
+    rows = [expansion.values[k][0] for k in (*system.equations, *system.conditions)]
+    none = np.zeros((draws.count, 0, width), dtype=np.int64)
+    return expansion, np.stack(rows, axis=1) if rows else none
 
 
 def _step(rows: Residues, p: int) -> dict[int, int]:
@@ -167,9 +199,92 @@ def _inverse(matrix: Residues, p: int) -> Residues | None:
     return reduced[:, n:] if pivots == tuple(range(n)) else None
 
 
-def put(system: System, expansion: Expansion, points: Points, columns: dict[int, int]) -> None:
-    """Variables of points at order 0, with unit tangents in some columns."""
-    _put(system, expansion, points.values, columns)
+# -- roots of polynomials ------------------------------------------------------------------------
 
 
-__all__: Iterable[str] = ("NoPoint", "Points", "points_of", "put")
+def rooted(
+    system: System,
+    relations: Relations,
+    draws: Draws,
+    values: dict[int, Residues],
+    free: Sequence[int],
+) -> dict[int, Residues] | None:
+    """Values at which conditions and equations that are not linear in x' hold, each by a variable
+    that those before do not contain; None where there is no such variable."""
+    values = {place: v.copy() for place, v in values.items()}
+    first = draws.taken(slice(0, 1))
+    _, left = residuals(system, relations, first, _firsts(values), free)
+    contains = [{free[j] for j in np.flatnonzero(row[1:])} for row in left[0]]
+    n = len(system.equations)
+    of_conditions = sorted(range(n, len(contains)), key=lambda i: len(contains[i]))
+    rows = [*of_conditions, *(i for i in range(n) if _curved(system, relations, first, values, i))]
+    used = set[int]()
+    for row in rows:
+        tried = {k: _degree(system, relations, first, values, row, k) for k in contains[row] - used}
+        tried = {k: d for k, d in tried.items() if 0 < d < _NODES - 1}
+        if not tried:
+            return None
+        chosen = min(tried, key=lambda k: (tried[k], k))
+        used |= contains[row]
+        at = _along(system, relations, draws, values, row, chosen)
+        for k in range(draws.count):
+            root = _root(at[:, k].tolist(), draws.field.p)
+            values[chosen][k] = values[chosen][k] if root is None else root
+    return values
+
+
+def _firsts(values: dict[int, Residues]) -> dict[int, Residues]:
+    return {place: v[:1] for place, v in values.items()}
+
+
+def _curved(
+    system: System, relations: Relations, draws: Draws, values: dict[int, Residues], row: int
+) -> bool:
+    """Whether an equation is not linear in some x'."""
+    degrees = (_degree(system, relations, draws, values, row, rate) for rate in system.rates)
+    return any(d > 1 for d in degrees)
+
+
+def _degree(
+    system: System,
+    relations: Relations,
+    draws: Draws,
+    values: dict[int, Residues],
+    row: int,
+    place: int,
+) -> int:
+    """Degree of a row in a variable, at the first point."""
+    at = _along(system, relations, draws, _firsts(values), row, place)
+    return len(_polynomial(at[:, 0].tolist(), draws.field.p)) - 1
+
+
+def _along(
+    system: System,
+    relations: Relations,
+    draws: Draws,
+    values: dict[int, Residues],
+    row: int,
+    place: int,
+) -> Residues:
+    """Values of a row where a variable is 0, 1, ..., (nodes, P)."""
+    found = []
+    for node in range(_NODES):
+        moved = {**values, place: np.full(draws.count, node, dtype=np.int64)}
+        found.append(residuals(system, relations, draws, moved, [])[1][:, row, 0])
+    return np.array(found)
+
+
+def _polynomial(values: Sequence[int], p: int) -> list[int]:
+    """Coefficients, the highest first, of the polynomial with these values at 0, 1, ..."""
+    n = len(values)
+    powers = [[pow(x, n - 1 - k, p) for k in range(n)] + [values[x]] for x in range(n)]
+    found = echelon(np.array(powers, dtype=np.int64), p)[0][:, n].tolist()
+    first = next((k for k, c in enumerate(found) if c), n - 1)
+    return found[first:]
+
+
+def _root(values: Sequence[int], p: int) -> int | None:
+    """A root of the polynomial with these values at 0, 1, ..."""
+    _, factors = gf_factor(_polynomial(values, p), p, sp.ZZ)
+    roots = [-int(f[1]) % p for f, _ in factors if len(f) == 2]
+    return roots[0] if roots else None

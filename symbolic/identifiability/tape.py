@@ -195,7 +195,7 @@ class Tape:
 
 def _parts(e: sp.Expr) -> tuple[sp.Expr, ...]:
     """Parts of an expression that are steps: all but a constant exponent."""
-    if isinstance(e, AppliedUndef) or isinstance(e, sp.Derivative):
+    if isinstance(e, (AppliedUndef, sp.Derivative)):
         return ()
     if e.is_Pow and e.exp.is_Number:
         return (e.base,)

@@ -1,8 +1,8 @@
 """Values of exponentials, roots, sines and cosines modulo a prime that fit together.
 
 Values at linearly independent arguments are independent numbers (Ax 1971, Ann. of Math. 93,
-252-268; for constants as log 2 this is Schanuel's conjecture), so they are drawn at random; where an
-argument is a rational combination of others, the value follows from theirs.
+252-268; for constants as log 2 this is Schanuel's conjecture), so they are drawn at random; where
+an argument is a rational combination of others, the value follows from theirs.
 """
 
 from __future__ import annotations

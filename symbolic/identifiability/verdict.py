@@ -28,8 +28,8 @@ _LONG = 60
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Identifiability(Displayed):
-    """Verdict on parameters and starting states: what perfect measurements determine, up to finitely
-    many values, for almost all values of what is unknown.
+    """Verdict on parameters and starting states: what perfect measurements determine, up to
+    finitely many values, for almost all values of what is unknown.
 
     verdict["k"] : whether a parameter, or the start of a state, can be known; also of an expression
     of parameters and states, these at the start. parameters, starts : the same by name, of those
