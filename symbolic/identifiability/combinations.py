@@ -7,23 +7,24 @@ combinations of monomials. Exponents and factors are null vectors over many poin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from typing import Protocol
 
 import numpy as np
 import sympy as sp
 
 from kinesym.symbolic.identifiability.null import Silent
-from kinesym.symbolic.prime_field import Residues, null_space, product, rank, rational
+from kinesym.symbolic.prime_field import Residues, echelon, null_space, product, rank, rational
 
 #: Largest numerator or denominator of a factor or exponent.
 _LARGEST = 1000
 #: Points more than a relation needs.
 _MORE = 6
-#: Monomials that are tried at most, of degrees up to 3.
-_MONOMIALS = 400
+#: Monomials that are tried, of degrees up to 3: few at first.
+_MONOMIALS = (60, 400)
 _DEGREE = 3
 
 Exponents = tuple[int, ...]
@@ -48,32 +49,56 @@ class Group:
         return len(self.combinations) == len(self.unknowns) - self.freedom
 
 
+@dataclass(frozen=True)
+class Scaling:
+    """Whole weights of members of a group that scale together without effect, and the number of one
+    of weight 1, which others are divided by."""
+
+    weights: tuple[int, ...]
+    gauge: int
+
+    def without(self, row: Sequence[int]) -> tuple[int, ...]:
+        """Weights less so many times these that the gauge has none."""
+        return tuple(w - row[self.gauge] * v for w, v in zip(row, self.weights, strict=True))
+
+
 def groups_of(silent: Silent) -> list[tuple[int, ...]]:
     """Unknowns that silent directions bind to each other, by number."""
+    return _connected(silent.basis)
+
+
+def _connected(rows: Residues) -> list[tuple[int, ...]]:
+    """Columns of a matrix in echelon form that rows bind to each other."""
     found: list[set[int]] = []
-    for row in silent.basis:
+    for row in rows:
         mine = set(np.flatnonzero(row).tolist())
         apart = [group for group in found if not group & mine]
         found = [*apart, mine.union(*(group for group in found if group & mine))]
     return sorted(tuple(sorted(group)) for group in found)
 
 
+class Asking(Protocol):
+    """Silent directions at points, all modulo the same prime."""
+
+    def points(self, count: int) -> list[Silent]:
+        """That many random points."""
+
+    def varied(self, numbers: Sequence[int]) -> list[Silent]:
+        """One point, and others at which one of these is changed, unknowns and known parameters."""
+
+
 def known_of(
-    members: Sequence[int],
-    symbols: Sequence[sp.Expr],
-    points: Callable[[int], list[Silent]],
-    check: Sequence[Silent],
+    members: Sequence[int], symbols: Sequence[sp.Expr], asking: Asking, check: Sequence[Silent]
 ) -> Group:
     """What can be known of a group of unknowns. symbols : of all unknowns, then of parameters that
-    are known. points : gives that many points, all modulo the same prime; check : those modulo
-    others, which say whether something holds."""
+    are known. check : points that say whether something holds."""
     n, freedom = len(members), len(_directions(check[0], members))
     chosen: list[Terms] = []
 
     def full() -> bool:
         return len(chosen) == n - freedom
 
-    def take(candidates: Iterator[Terms]) -> None:
+    def take(candidates: Iterable[Terms]) -> None:
         for terms in candidates:
             more = [*chosen, terms]
             new = not full() and _independent(more, members, check[0])
@@ -81,11 +106,11 @@ def known_of(
                 chosen.append(terms)
 
     if not full():
-        some = points(n + _MORE)
+        some = asking.points(n + _MORE)
         take(_products(some, members, len(symbols)))
         take(_sums(some, members, len(symbols)))
     if not full():
-        take(_polynomials(points, members, len(symbols)))
+        take(_polynomials(asking, members, len(symbols)))
     return Group(tuple(members), freedom, tuple(_written(terms, symbols) for terms in chosen))
 
 
@@ -163,18 +188,57 @@ def _sums(points: Sequence[Silent], members: Sequence[int], width: int) -> Itera
         yield tuple((_exponents([k], [1], width), f / pairs[0][1]) for k, f in pairs)
 
 
-def _polynomials(
-    points: Callable[[int], list[Silent]], members: Sequence[int], width: int
-) -> Iterator[Terms]:
-    """Combinations of monomials, the simplest first: those of unknowns that scale together divided
-    by one of these."""
-    some = points(len(members) + _MORE)
-    monomials = list(_monomials(members, width, list(_scalings(some, members))))
-    many = points(-(-(len(monomials) + _MORE) // len(_directions(some[0], members))))
-    rows = np.concatenate([_slopes(one, members, monomials) for one in many])
-    for vector in _relations(rows, many[0].p):
-        pairs = [(e, f) for e, f in zip(monomials, vector, strict=True) if f]
-        yield tuple((e, f / pairs[0][1]) for e, f in pairs)
+def _polynomials(asking: Asking, members: Sequence[int], width: int) -> Iterator[Terms]:
+    """Combinations of monomials, the simplest first, of unknowns that still hang together after
+    those that scale together have been divided by one of these."""
+    some = asking.points(len(members) + _MORE)
+    scalings = _gauged(some[0], members, list(_scalings(some, members)))
+    others = [k for k in range(width) if k not in members]
+    first, *changed = (_scaled(one, members, scalings) for one in asking.varied(others))
+    matter = [k for k, rows in zip(others, changed, strict=True) if not np.array_equal(rows, first)]
+    for inner in _connected(first):
+        mine = [members[k] for k in inner]
+        every = list(_monomials(mine, matter, members, width, scalings))
+        for most in _MONOMIALS:
+            some = every[:most]
+            many = asking.points(-(-(len(some) + _MORE) // len(first)))
+            rows = np.concatenate([_slopes(one, members, some) for one in many])
+            for vector in _relations(rows, many[0].p):
+                pairs = [(e, f) for e, f in zip(some, vector, strict=True) if f]
+                yield tuple((e, f / pairs[0][1]) for e, f in pairs)
+
+
+def _gauged(one: Silent, members: Sequence[int], weights: Sequence[Sequence[int]]) -> list[Scaling]:
+    """Weights with a member of weight 1 each, where the others have 0: that by which most others
+    must be divided to be known."""
+    left, found = [list(weight) for weight in weights], list[Scaling]()
+    while left:
+        weight, *left = left
+        scalings = [
+            Scaling(tuple(w // weight[k] for w in weight), k)
+            for k, w in enumerate(weight)
+            if abs(w) == 1
+        ]
+        if not scalings:
+            continue
+
+        def unknown(scaling: Scaling) -> int:
+            return int(np.count_nonzero(_scaled(one, members, [scaling]).any(axis=0)))
+
+        best = min(scalings, key=unknown)
+        rest = [Scaling(best.without(s.weights), s.gauge) for s in found]
+        found = [*rest, best]
+        left = [list(best.without(row)) for row in left]
+    return found
+
+
+def _scaled(one: Silent, members: Sequence[int], scalings: Sequence[Scaling]) -> Residues:
+    """Relative silent directions of members divided by others that scale with them."""
+    rows = _relative(one, members)
+    for scaling in scalings:
+        gauge = rows[:, scaling.gauge, None]
+        rows = (rows - gauge * np.array(scaling.weights, dtype=np.int64)) % one.p
+    return echelon(rows, one.p)[0]
 
 
 def _slopes(one: Silent, members: Sequence[int], monomials: Sequence[Exponents]) -> Residues:
@@ -191,8 +255,7 @@ def _slopes(one: Silent, members: Sequence[int], monomials: Sequence[Exponents])
 
 
 def _scalings(points: Sequence[Silent], members: Sequence[int]) -> Iterator[list[int]]:
-    """Whole weights w of silent directions v_i = w_i x_i, each with one weight 1, its last, where
-    the others have 0."""
+    """Whole weights w of silent directions v_i = w_i x_i."""
     rows = [
         null_space(_directions(one, members), one.p) * one.values[list(members)] % one.p
         for one in points
@@ -203,32 +266,33 @@ def _scalings(points: Sequence[Silent], members: Sequence[int]) -> Iterator[list
 
 
 def _monomials(
-    members: Sequence[int], width: int, weights: Sequence[Sequence[int]]
+    mine: Sequence[int],
+    others: Sequence[int],
+    members: Sequence[int],
+    width: int,
+    scalings: Sequence[Scaling],
 ) -> Iterator[Exponents]:
-    """Monomials with some unknown of a group, by degree, then those with members below a fraction;
-    what scales is divided by unknowns of weight 1."""
+    """Monomials of some members of a group with others, by degree, then those with members below a
+    fraction; what scales is divided by members of weight 1."""
     inside = {member: k for k, member in enumerate(members)}
-    variables = [*members, *(k for k in range(width) if k not in inside)]
-    gauges = [max(k for k, w in enumerate(row) if w) for row in weights]
     seen = set[Exponents]()
-    for chosen in _chosen(variables, members):
+    for chosen in _chosen(mine, others):
         powers = [chosen.count((k, 1)) - chosen.count((k, -1)) for k in range(width)]
-        for row, gauge in zip(weights, gauges, strict=True):
-            powers[members[gauge]] -= sum(s * row[inside[k]] for k, s in chosen if k in inside)
+        for scaling in scalings:
+            total = sum(s * scaling.weights[inside[k]] for k, s in chosen if k in inside)
+            powers[members[scaling.gauge]] -= total
         found = tuple(powers)
         if any(powers[k] for k in members) and found not in seen:
             seen.add(found)
             yield found
-            if len(seen) == _MONOMIALS:
+            if len(seen) == _MONOMIALS[-1]:
                 return
 
 
-def _chosen(
-    variables: Sequence[int], members: Sequence[int]
-) -> Iterator[tuple[tuple[int, int], ...]]:
+def _chosen(mine: Sequence[int], others: Sequence[int]) -> Iterator[tuple[tuple[int, int], ...]]:
     """Factors of monomials: variables and signs of their exponents."""
-    above = [(k, 1) for k in variables]
-    for factors in (above, [*above, *((k, -1) for k in members)]):
+    above = [(k, 1) for k in (*mine, *others)]
+    for factors in (above, [*above, *((k, -1) for k in mine)]):
         for degree in range(1, _DEGREE + 1):
             yield from combinations_with_replacement(factors, degree)
 

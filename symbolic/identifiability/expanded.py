@@ -22,9 +22,7 @@ class Unknowns:
     inputs: Sequence[int]
 
 
-def rows_of(
-    system: System, points: Points, unknowns: Unknowns, order: int, generator: np.random.Generator
-) -> Iterator[Residues]:
+def rows_of(system: System, points: Points, unknowns: Unknowns, order: int) -> Iterator[Residues]:
     """For order 0, 1, ...: derivatives of that coefficient of the outputs, (P, rows, unknowns),
     constants first, then coefficients of inputs by order; at order 0 those of conditions, too."""
     n = len(unknowns.constants)
@@ -35,7 +33,8 @@ def rows_of(
     expansion = Expansion(steps, draws, points.relations, width, order, system.what)
     values, p = expansion.values, draws.field.p
     for u in system.inputs:
-        values[u][1:, :, 0] = draws.field.drawn(generator, order, draws.count)
+        for k, seed in enumerate(draws.numbers[u].tolist()):  # equal draws, equal inputs
+            values[u][1:, k, 0] = draws.field.drawn(np.random.default_rng(seed), order)
         if u in place_of:
             for k in range(order + 1):
                 values[u][k, :, place_of[u] + k * len(unknowns.inputs)] = 1

@@ -33,6 +33,11 @@ class Asked:
     special: bool
 
     @property
+    def places(self) -> list[int]:
+        """Places of what is asked for, then of known parameters."""
+        return [*(self.unknowns.constants[k] for k in self.which), *self.others]
+
+    @property
     def _slow(self) -> bool:
         """Whether a rank may stand still and grow later."""
         return self.special or bool(self.unknowns.inputs)
@@ -73,24 +78,18 @@ def some_points(asked: Asked, count: int, generator: np.random.Generator) -> Poi
     raise AssertionError
 
 
-def silent_at(
-    asked: Asked, points: Points, generator: np.random.Generator, order: int | None = None
-) -> list[Silent]:
+def silent_at(asked: Asked, points: Points, order: int | None = None) -> list[Silent]:
     """Silent directions at points. order : how far series go, found if None."""
     n = len(asked.unknowns.constants)
     if order is None:
         first = points.taken(slice(0, 1))
         most = 2 * n + 2 if asked._slow else n + 1
         while True:
-            order = _order(asked, first, most, generator)
+            order = _order(asked, first, most)
             if order is not None:
                 break
             most *= 2
-    return [
-        one
-        for part in _chunks(asked, points, order)
-        for one in _bases(asked, part, order, generator)
-    ]
+    return [one for part in _chunks(asked, points, order) for one in _bases(asked, part, order)]
 
 
 def _chunks(asked: Asked, points: Points, order: int) -> list[Points]:
@@ -101,11 +100,11 @@ def _chunks(asked: Asked, points: Points, order: int) -> list[Points]:
     return [points.taken(slice(k, k + most)) for k in range(0, count, most)]
 
 
-def _order(asked: Asked, points: Points, most: int, generator: np.random.Generator) -> int | None:
+def _order(asked: Asked, points: Points, most: int) -> int | None:
     """The order at which there is nothing more to know, at the first point; None beyond `most`."""
     p, n = points.draws.field.p, len(asked.unknowns.constants)
     rows, still, last = list[Residues](), 0, -1
-    for k, more in enumerate(rows_of(asked.system, points, asked.unknowns, most, generator)):
+    for k, more in enumerate(rows_of(asked.system, points, asked.unknowns, most)):
         rows.append(more[0])
         matrix = np.concatenate(rows)
         known = n - len(_projected(asked, matrix, p)) if asked._slow else rank(matrix, p)
@@ -115,17 +114,14 @@ def _order(asked: Asked, points: Points, most: int, generator: np.random.Generat
     return None
 
 
-def _bases(
-    asked: Asked, points: Points, order: int, generator: np.random.Generator
-) -> list[Silent]:
+def _bases(asked: Asked, points: Points, order: int) -> list[Silent]:
     p = points.draws.field.p
-    parts = list(rows_of(asked.system, points, asked.unknowns, order, generator))
+    parts = list(rows_of(asked.system, points, asked.unknowns, order))
     matrix = np.concatenate(parts, axis=1)
-    places = [*(asked.unknowns.constants[k] for k in asked.which), *asked.others]
     return [
         Silent(
             p,
-            np.array([points.values[place][k] for place in places], dtype=np.int64),
+            np.array([points.values[place][k] for place in asked.places], dtype=np.int64),
             _projected(asked, matrix[k], p),
             order,
         )

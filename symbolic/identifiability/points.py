@@ -57,10 +57,26 @@ def points_of(system: System, field: Field, count: int, generator: np.random.Gen
         if n >= count:
             return _joined(found).taken(slice(0, count))
     raise NoPoint(
-        f"{system.what}: no point modulo a prime was found at which its equations hold and its roots "
-        "exist; write constraints so that a parameter or a coordinate follows from each, and fewer "
-        "roots"
+        f"{system.what}: no point modulo a prime was found at which its equations hold and its "
+        "roots exist; write constraints so that a parameter or a coordinate follows from each, "
+        "and fewer roots"
     )
+
+
+def varied(
+    system: System, one: Points, places: Sequence[int], generator: np.random.Generator
+) -> Points:
+    """A point, and for each of these places the point with another value there; other points where
+    that leads to none."""
+    count, field = len(places) + 1, one.draws.field
+    same = one.taken(np.zeros(count, dtype=np.int64))
+    for k, place in enumerate(places, 1):
+        same.values[place][k : k + 1] = field.drawn(generator, 1)
+    rates = [place for place in system.rates if place not in system.inner]
+    found = _moved(system, same.relations, same.draws, same.values, rates)
+    if found is None or found.draws.count < count:
+        return points_of(system, field, count, generator)
+    return found
 
 
 def drawn_of(system: System, field: Field, count: int, generator: np.random.Generator) -> Draws:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from kinesym.symbolic.identifiability.degrees import bound
 from kinesym.symbolic.identifiability.expanded import Unknowns
 from kinesym.symbolic.identifiability.field import Field
 from kinesym.symbolic.identifiability.null import Asked, Silent, silent_at, some_points
-from kinesym.symbolic.identifiability.points import points_of
+from kinesym.symbolic.identifiability.points import points_of, varied
 from kinesym.symbolic.identifiability.system import system_of
 from kinesym.symbolic.identifiability.verdict import Identifiability
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest
@@ -129,18 +129,8 @@ def answered(question: Question) -> Identifiability:
     asked, symbols = _posed(question)
     generator = np.random.default_rng(0)  # equal questions, equal answers
     trials, chance = _trials(question, asked, generator)
-    every = list[Silent]()
-
-    def points(count: int) -> list[Silent]:
-        """So many points, all modulo the prime of the first."""
-        first = trials[0]
-        more = max(count - len(every), 0)
-        if more:
-            some = points_of(asked.system, Field(first.p), more, generator)
-            every.extend(silent_at(asked, some, generator, first.order))
-        return every[:count]
-
-    groups = tuple(known_of(group, symbols, points, trials) for group in groups_of(trials[0]))
+    asking = _Asking(asked, Field(trials[0].p), trials[0].order, generator)
+    groups = tuple(known_of(group, symbols, asking, trials) for group in groups_of(trials[0]))
     silent = {k for group in groups for k in group.unknowns}
     known = {name_of(x): k not in silent for k, x in enumerate(symbols[: len(asked.which)])}
     parameters = {name: known[name] for name in question.unknown}
@@ -149,6 +139,32 @@ def answered(question: Question) -> Identifiability:
     return Identifiability(
         title, parameters, starts, groups, symbols, chance, trials[0].order, trials[0]
     )
+
+
+@dataclass(eq=False)
+class _Asking:
+    """More points modulo a prime; see `combinations.Asking`."""
+
+    asked: Asked
+    field: Field
+    order: int
+    generator: np.random.Generator
+    found: list[Silent] = field(default_factory=list)
+
+    def points(self, count: int) -> list[Silent]:
+        """So many points, those from before first."""
+        more = count - len(self.found)
+        if more > 0:
+            some = points_of(self.asked.system, self.field, more, self.generator)
+            self.found += silent_at(self.asked, some, self.order)
+        return self.found[:count]
+
+    def varied(self, numbers: Sequence[int]) -> list[Silent]:
+        """One point, and others with one of these changed."""
+        some = points_of(self.asked.system, self.field, 1, self.generator)
+        places = [self.asked.places[k] for k in numbers]
+        several = varied(self.asked.system, some, places, self.generator)
+        return silent_at(self.asked, several, self.order)
 
 
 def _trials(
@@ -160,7 +176,7 @@ def _trials(
     trials = list[Silent]()
     for _ in range(_MOST):
         order = trials[0].order if trials else None
-        trials += silent_at(asked, some_points(asked, 1, generator), generator, order)
+        trials += silent_at(asked, some_points(asked, 1, generator), order)
         fewest = min(len(one.basis) for one in trials)  # at a special point there are more
         agreeing = [one for one in trials if len(one.basis) == fewest]
         degree = bound_of(len(asked.unknowns.constants), agreeing[0].order)
