@@ -45,10 +45,11 @@ class Asked:
     @property
     def patience(self) -> int:
         """Number of orders without further rank after which there is no more. One where
-        derivatives of all starts are there: rows of order k + 1 that are combinations of those
+        derivatives by all starts are there: rows of order k + 1 that are combinations of those
         before stay so when they are differentiated (Hermann and Krener 1977, IEEE Trans. Autom.
-        Control 22, 728-740)."""
-        return len(self.unknowns.constants) if self._slow else 1
+        Control 22, 728-740). From special starts there is no bound: twice as many as unknowns."""
+        n = len(self.unknowns.constants) + len(self.system.starts)
+        return 2 * n + 2 if self.special else n if self.unknowns.inputs else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ def silent_at(asked: Asked, points: Points, order: int | None = None) -> list[Si
     n = len(asked.unknowns.constants)
     if order is None:
         first = points.taken(slice(0, 1))
-        most = 2 * n + 2 if asked._slow else n + 1
+        most = max(n, asked.patience) + asked.patience
         while True:
             order = _order(asked, first, most)
             if order is not None:

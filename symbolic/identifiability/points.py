@@ -104,8 +104,10 @@ def _relations(system: System, field: Field, generator: np.random.Generator) -> 
     roots = sum(step.data == "power" for step in system.steps)
     if roots:
         draws = drawn_of(system, field, 4096, generator)
-    expansion = Expansion(system.steps, draws, None, 1, 0, system.what)
+    expansion = Expansion(system.steps, draws, None, 2, 0, system.what)
     values = {place: draws.numbers[place] for place in _variables(system)}
+    for place in values:  # along a random direction
+        expansion.values[place][0][:, 1] = draws.parameters[place]
     put(system, expansion, values, {})
     expansion.start(system.solving)
     expansion.start(system.after)

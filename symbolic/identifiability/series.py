@@ -20,6 +20,7 @@ from kinesym.symbolic.identifiability.values import (
     Draws,
     Relations,
     circle,
+    constants,
     exponentials,
 )
 from kinesym.symbolic.prime_field import Residues, residue
@@ -46,7 +47,8 @@ class Expansion:
         self.valid = np.ones(draws.count, dtype=bool)
         self.relations = Relations() if relations is None else relations
         self._learns = relations is None
-        self._exp, self._circle = (Arguments(self.field, draws) for _ in range(2))
+        self._exp, self._circle = (Arguments(self.field, constants(draws)) for _ in range(2))
+        self._log = Arguments(self.field, {})
         self._of_logs: dict[int, Residues] = {}
         orders = [order + 1 if step.moving else 1 for step in steps]
         shape = draws.count, columns
@@ -106,6 +108,8 @@ class Expansion:
         a, g = (self.values[k][0][:, 0] for k in step.args[:2])
         if kind == "exp":
             relation = self._related(place, a, self._exp)
+            if self._learns and place in relation:
+                self._log.add(place, self.values[step.args[0]][0][:, 1])
             value, valid = exponentials(self.draws, relation, self._of_logs)
             self.valid &= valid
             return value, value
@@ -121,10 +125,30 @@ class Expansion:
             value = self.field.powers(base, step.factor)
             return value, value
         if kind == "log":
-            self._of_logs[place] = a
-        if self._learns and kind in ("log", "angle"):
-            (self._exp if kind == "log" else self._circle).add(place, numbers[place])
+            return self._logarithm(place, step, a, g), g
+        if self._learns and kind == "angle":
+            self._circle.add(place, numbers[place])
         return numbers[place], g
+
+    def _logarithm(self, place: int, step: Step, a: Residues, g: Residues) -> Residues:
+        """Value of log a by those of factors of a: its derivative is a combination of theirs."""
+        p = self.field.p
+        slope = g * self.values[step.args[0]][0][:, -1] % p
+        relation = self._related(place, slope, self._log)
+        self._of_logs[place] = a
+        if place in relation:
+            value = self.draws.numbers[place]
+            if self._learns:
+                self._exp.add(place, value)
+            return value
+        factors, value = np.ones_like(a), np.zeros_like(a)
+        for base, factor in relation.items():
+            of_log = self._steps[base].data == "log"
+            log = self.values[base if of_log else self._steps[base].args[0]][0][:, 0]
+            power = self._of_logs[base] if of_log else self.values[base][0][:, 0]
+            value = (value + residue(factor, p) * log) % p
+            factors = factors * self.field.powers(power, factor) % p
+        return np.where(factors == a, value, (value + self.draws.numbers[place]) % p)
 
     def _related(self, place: int, a: Residues, arguments: Arguments) -> dict[int, Fraction]:
         of = self.relations.of

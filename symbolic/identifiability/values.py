@@ -69,13 +69,14 @@ def drawn(field: Field, steps: int, points: int, generator: np.random.Generator)
 
 
 class Arguments:
-    """Arguments of functions of one kind at the same points, and which of them are independent."""
+    """Arguments of functions of one kind at the same points, and which of them are independent.
 
-    def __init__(self, field: Field, draws: Draws) -> None:
+    bases : what is there from the start, with values (P,).
+    """
+
+    def __init__(self, field: Field, bases: dict[int, Residues]) -> None:
         self._p = field.p
-        one = np.ones(draws.count, dtype=np.int64)
-        self._bases: list[int] = [ONE, PI]
-        self._columns: list[Residues] = [one, draws.numbers[PI]]
+        self._bases, self._columns = list(bases), list(bases.values())
 
     def relation(self, place: int, values: Residues, valid: np.ndarray) -> Relation:
         """The relation of a further argument (P,) to those before; it is a base if it has none."""
@@ -98,6 +99,11 @@ class Arguments:
         """One more base."""
         self._bases.append(place)
         self._columns.append(values)
+
+
+def constants(draws: Draws) -> dict[int, Residues]:
+    """Numbers that arguments may be multiples of."""
+    return {ONE: np.ones(draws.count, dtype=np.int64), PI: draws.numbers[PI]}
 
 
 def exponentials(

@@ -7,11 +7,11 @@ Appl. Algebra Geometry 7, 194-235), which names the papers that they come from.
 """
 
 import re
-from functools import reduce
 
 import sympy as sp
 
 import kinesym as ks
+from kinesym.symbolic.text.grammar import Scope, parsed
 
 #: Functions of parameters that can be known, all of them by algebra from these.
 OF_PARAMETERS = {
@@ -189,28 +189,25 @@ OF_STATES = {
 
 
 def read(text):
-    """Model, outputs and functions of one of these, at any time."""
+    """Model, outputs and functions of one of these."""
     rates, outputs, inputs, functions = text
     heads = re.findall(r"(\w+)'", rates)
     moving = {name: sp.Function(name)(ks.t) for name in [*heads, *inputs.split()]}
-    names = sorted({*re.findall(r"[A-Za-z_]\w*", " ".join(text))} - moving.keys())
-    known = {**moving, **{name: sp.Symbol(name) for name in names}}
+    words = {*re.findall(r"[A-Za-z_]\w*\b(?!\()", " ".join(text))} - {"pi"}
+    known = {**{name: sp.Symbol(name) for name in words}, **moving, "t": ks.t, "pi": sp.pi}
 
     def expressions(some, between):
         rows = re.split(rf"{between}(?![^(]*\))", some) if some else []
-        return [sp.parse_expr(row.split("' =")[-1], known) for row in rows]
+        return [parsed(row.split("' =")[-1].strip(), Scope(known)) for row in rows]
 
-    rows = [row.strip() for row in rates.split(";")]
-    right = [sp.parse_expr(row.split("=", 1)[1], known) for row in rows]
-    parameters = sorted(reduce(set.union, (e.free_symbols for e in right), set()), key=str)
-    measured = expressions(outputs, ",")
-    parameters = sorted({*parameters, *(s for e in measured for s in e.free_symbols)}, key=str)
+    right, measured = expressions(rates, ";"), expressions(outputs, ",")
+    parameters = set().union(*(e.free_symbols for e in (*right, *measured))) - {ks.t}
     states = [moving[name] for name in heads]
     model = ks.Model(
         "published",
         states,
         [moving[name] for name in inputs.split()],
-        [p for p in parameters if p != ks.t],
+        sorted(parameters, key=str),
         [x.diff(ks.t) - e for x, e in zip(states, right, strict=True)],
     )
     return model, measured, expressions(functions, ",")
