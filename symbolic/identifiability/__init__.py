@@ -1,4 +1,4 @@
-"""What can be known of a model from perfect measurements, exactly.
+"""Structural identifiability: what can be known of a model from perfect measurements, exactly.
 
 `question` checks what is asked and poses it to a `system`: steps (`tape`) whose power series
 (`series`) are expanded at random `points` modulo a prime (`field`, `values`); `null` has the

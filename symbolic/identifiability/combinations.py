@@ -81,16 +81,17 @@ class Asking(Protocol):
     """Silent directions at points, all modulo the same prime."""
 
     def points(self, count: int) -> list[Silent]:
-        """That many random points."""
+        """Silent directions at so many random points."""
 
     def varied(self, numbers: Sequence[int]) -> list[Silent]:
-        """One point, and others at which one of these is changed, unknowns and known parameters."""
+        """Silent directions at a point, and at others with one of these changed, unknowns and known
+        parameters."""
 
 
 def known_of(
     members: Sequence[int], symbols: Sequence[sp.Expr], asking: Asking, check: Sequence[Silent]
 ) -> Group:
-    """What can be known of a group of unknowns. symbols : of all unknowns, then of parameters that
+    """Combinations that can be known of a group of unknowns. symbols : of all unknowns, then of parameters that
     are known. check : points that say whether something holds."""
     n, freedom = len(members), len(_directions(check[0], members))
     chosen: list[Terms] = []
@@ -200,11 +201,11 @@ def _polynomials(asking: Asking, members: Sequence[int], width: int) -> Iterator
         mine = [members[k] for k in inner]
         every = list(_monomials(mine, matter, members, width, scalings))
         for most in _MONOMIALS:
-            some = every[:most]
-            many = asking.points(-(-(len(some) + _MORE) // len(first)))
-            rows = np.concatenate([_slopes(one, members, some) for one in many])
+            tried = every[:most]
+            many = asking.points(-(-(len(tried) + _MORE) // len(first)))
+            rows = np.concatenate([_slopes(one, members, tried) for one in many])
             for vector in _relations(rows, many[0].p):
-                pairs = [(e, f) for e, f in zip(some, vector, strict=True) if f]
+                pairs = [(e, f) for e, f in zip(tried, vector, strict=True) if f]
                 yield tuple((e, f / pairs[0][1]) for e, f in pairs)
 
 

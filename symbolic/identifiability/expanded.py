@@ -23,8 +23,8 @@ class Unknowns:
 
 
 def rows_of(system: System, points: Points, unknowns: Unknowns, order: int) -> Iterator[Residues]:
-    """For order 0, 1, ...: derivatives of that coefficient of the outputs, (P, rows, unknowns),
-    constants first, then coefficients of inputs by order; at order 0 those of conditions, too."""
+    """Derivatives of the coefficients 0, 1, ... of the outputs, (P, rows, unknowns) each: constants
+    first, then coefficients of inputs by order; at order 0 those of conditions, too."""
     n = len(unknowns.constants)
     columns = {place: k for k, place in enumerate(unknowns.constants, 1)}
     place_of = {u: n + 1 + k for k, u in enumerate(unknowns.inputs)}

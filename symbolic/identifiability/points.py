@@ -39,7 +39,7 @@ class Points:
     relations: Relations
     inverses: Residues
 
-    def taken(self, which: np.ndarray | slice) -> Points:
+    def taken(self, which: Residues | slice) -> Points:
         """Some of the points."""
         values = {place: v[which] for place, v in self.values.items()}
         return Points(values, self.draws.taken(which), self.relations, self.inverses[which])
@@ -135,8 +135,8 @@ def put(
 
 
 def _some_points(system: System, relations: Relations, draws: Draws) -> Points | None:
-    """Those of these draws that can be moved to where the equations hold: x' by Newton's method if
-    they are linear in it; else others with it, or one after the other as roots of polynomials."""
+    """Points of these draws, moved to where the equations hold: x' by Newton's method if they are
+    linear in it; else others with it, or one after the other as roots of polynomials."""
     values = {place: draws.numbers[place].copy() for place in _variables(system)}
     rates = [place for place in system.rates if place not in system.inner]
     if not system.conditions and len(rates) == len(system.rates):
@@ -232,7 +232,7 @@ def rooted(
     values = {place: v.copy() for place, v in values.items()}
     first = draws.taken(slice(0, 1))
     _, left = residuals(system, relations, first, _firsts(values), free)
-    contains = [{free[j] for j in np.flatnonzero(row[1:])} for row in left[0]]
+    contains = [{free[j] for j in np.flatnonzero(row[1:]).tolist()} for row in left[0]]
     n = len(system.equations)
     of_conditions = sorted(range(n, len(contains)), key=lambda i: len(contains[i]))
     rows = [*of_conditions, *(i for i in range(n) if _curved(system, relations, first, values, i))]

@@ -1,4 +1,4 @@
-"""What can be known of a model: the question, checked, and its answer."""
+"""Question what can be known of a model, checked, and its answer."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from kinesym.symbolic.names import by_name, check_known, name_of, names_of, sugg
 
 #: Chance of a false verdict that is accepted.
 _CHANCE = 1e-6
-#: Points that must agree, and most that are asked.
-_AGREE, _MOST = 2, 6
+#: Points that must agree.
+_AGREE = 2
+#: Points that are tried at most.
+_MOST = 6
 #: Names in a title at most.
 _SHOWN = 8
 
@@ -61,8 +63,8 @@ def asked_of(
     given = None if known_inputs is None else names_of(known_inputs, f"{where}: known_inputs")
     for name in (*free, *(given or ())):
         check_known(name, model.input_names, f"{where}: the model has no input {name}")
-    for name in model.input_names if given is not None else ():
-        if (name in free) == (name in given):
+    for name in model.given_names if given is not None else ():
+        if given is not None and (name in free) == (name in given):
             both = "both in" if name in free else "in neither of"
             raise ValueError(f"{where}: input {name} is {both} known_inputs and unknown_inputs")
     every = [name for name in model.parameter_names if name != HOMOTOPY.name]
@@ -85,7 +87,7 @@ def _check_delays(model: Any, where: str) -> None:
 
 
 def _measured(model: Any, given: Any, what: str) -> sp.Expr:
-    """What is measured, as an expression of a model."""
+    """Expression of a model that is measured."""
     if isinstance(given, str):
         named = {name_of(x): x for x in (*model.states, *model.inputs, *model.parameters)}
         named |= model.outputs
@@ -146,22 +148,22 @@ class _Asking:
     """More points modulo a prime; see `combinations.Asking`."""
 
     asked: Asked
-    field: Field
+    prime: Field
     order: int
     generator: np.random.Generator
     found: list[Silent] = field(default_factory=list)
 
     def points(self, count: int) -> list[Silent]:
-        """So many points, those from before first."""
+        """Silent directions at so many points, those from before first."""
         more = count - len(self.found)
         if more > 0:
-            some = points_of(self.asked.system, self.field, more, self.generator)
+            some = points_of(self.asked.system, self.prime, more, self.generator)
             self.found += silent_at(self.asked, some, self.order)
         return self.found[:count]
 
     def varied(self, numbers: Sequence[int]) -> list[Silent]:
         """One point, and others with one of these changed."""
-        some = points_of(self.asked.system, self.field, 1, self.generator)
+        some = points_of(self.asked.system, self.prime, 1, self.generator)
         places = [self.asked.places[k] for k in numbers]
         several = varied(self.asked.system, some, places, self.generator)
         return silent_at(self.asked, several, self.order)

@@ -80,7 +80,7 @@ class Expansion:
         if step.kind == "add":
             return sum(args) % p
         if step.kind == "multiply":
-            return _product(*args, p)
+            return _product(args[0], args[1], p)
         if step.kind == "invert":
             (a,) = args
             self.valid &= a[:, 0] != 0
@@ -101,8 +101,8 @@ class Expansion:
         """Value of a step that is no operation at order 0, and g of dy = factor g da."""
         kind, numbers = step.data, self.draws.numbers
         if step.kind == "number":
-            value = residue(step.data, self.field.p)
-            return np.full(self.draws.count, value, dtype=np.int64), None
+            number = residue(step.data, self.field.p)
+            return np.full(self.draws.count, number, dtype=np.int64), None
         if step.kind == "constant":
             return numbers[PI if str(kind) == "pi" else place], None
         a, g = (self.values[k][0][:, 0] for k in step.args[:2])

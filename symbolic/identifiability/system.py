@@ -84,8 +84,8 @@ def system_of(
     what = f"model {model.name}"
     tape = Tape(variables, what)
     found = {j: tape.add(e) for j, e in starts.items()}
-    places = [[tape.add(x) for x in group] for group in (model.parameters, model.states)]
-    places += [[tape.add(x) for x in group] for group in (model.derivatives, model.inputs)]
+    symbols = (model.parameters, model.states, model.derivatives, model.inputs)
+    parameters, states, rates, inputs = ([tape.add(x) for x in group] for group in symbols)
     explicit: list[int] = []
     form = model.explicit
     if form is not None:
@@ -99,7 +99,10 @@ def system_of(
     return System(
         what,
         tape.steps,
-        *places,
+        parameters,
+        states,
+        rates,
+        inputs,
         tape.add(t),
         [tape.add(e) for e in equations],
         explicit,

@@ -22,23 +22,25 @@ _MORE = 8
 #: Largest numerator and denominator of a relation.
 _LARGEST = 10_000
 
-#: Bases that are no steps: the numbers 1 and pi.
-ONE, PI = -1, -2
+#: Base that is no step: the number 1.
+ONE = -1
+#: The number pi, another.
+PI = -2
 
 Relation = dict[int, Fraction]
 
 
 @dataclass
 class Relations:
-    """By function (a step), the bases whose arguments, each times a factor, its argument is the sum
-    of: itself, if it depends on no others."""
+    """Relations of arguments, by function (a step): bases whose arguments, each times a factor,
+    its argument is the sum of; itself, if it depends on no others."""
 
     of: dict[int, Relation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Draws:
-    """What is drawn at each of P points: for each step and for bases that are none, see `drawn`."""
+    """Random draws at each of P points: for each step and for bases that are none, see `drawn`."""
 
     field: Field
     numbers: Residues
@@ -50,7 +52,7 @@ class Draws:
         """Number of points."""
         return int(self.numbers.shape[1])
 
-    def taken(self, which: np.ndarray) -> Draws:
+    def taken(self, which: Residues | slice) -> Draws:
         """Some of the points."""
         rows = (self.numbers, self.squares, self.parameters)
         return Draws(self.field, *(row[:, which] for row in rows))

@@ -1,4 +1,4 @@
-"""What can be known of a model from perfect measurements, as a value."""
+"""Verdict on what can be known of a model from perfect measurements, as a value."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Identifiability(Displayed):
         for atom in sorted(atoms_of(e), key=str):
             check_known(
                 str(atom),
-                map(str, self.symbols),
+                [*map(str, self.symbols)],
                 f"{atom} is no parameter or state of this verdict",
             )
         one = self.silent
@@ -109,7 +109,7 @@ class Identifiability(Displayed):
 
     @property
     def summary(self) -> str:
-        """What cannot be known, and what can be of it, in one sentence."""
+        """Sentence on what cannot be known, and what can be of it."""
         names = [*self.parameters, *self.starts]
         parts = []
         for group in self.groups:
@@ -118,7 +118,7 @@ class Identifiability(Displayed):
         return "; ".join(parts) or "all can be known"
 
     def _said(self, group: Group, of: int | None = None) -> str:
-        """What can be known of a group, or of one of its unknowns, in words."""
+        """Words on what can be known of a group, or of one of its unknowns."""
         names = [*self.parameters, *self.starts]
         others = [names[k] for k in group.unknowns if k != of]
         if len(group.unknowns) == group.freedom:

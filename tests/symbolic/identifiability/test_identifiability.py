@@ -5,6 +5,7 @@ import pytest
 import sympy as sp
 from known_answers import HIDDEN, KNOWN
 from known_functions import OF_PARAMETERS, OF_STATES, read
+from scipy.integrate import solve_ivp
 
 import kinesym as ks
 from kinesym.symbolic.prime_field import rank
@@ -160,3 +161,43 @@ def test_told_of_delays_and_of_unknown_names():
     for key in ("q", sp.Symbol("q") * m):
         with pytest.raises(ValueError, match="q is no"):
             verdict[key]
+
+
+def simulated_rank(model, measured, seed):
+    """Rank of the sensitivities of simulated outputs at a point, by complex steps."""
+    draw = np.random.default_rng(seed)
+    inputs = {
+        u: sum(draw.uniform(0.5, 1.5) * sp.sin((3 * j + 1) * t) for j in range(3))
+        for u in model.inputs
+    }
+    constants = [*model.parameters, *model.states]
+    rates = [(-e.subs({r: 0 for r in model.derivatives})).subs(inputs) for e in model.equations]
+    rate = sp.lambdify((t, *constants), rates, "scipy")
+    shown = sp.lambdify((t, *constants), [e.subs(inputs) for e in measured], "scipy")
+    point, n = draw.uniform(0.6, 1.1, len(constants)), len(model.parameters)
+    times, columns = np.linspace(0.0, 0.3, 30), []
+    for k in range(len(constants)):
+        at = point + 1e-30j * (np.arange(len(constants)) == k)
+        run = solve_ivp(
+            lambda s, y, p=at[:n]: np.array(rate(s, *p, *y), dtype=complex),
+            (0.0, 0.3), at[n:], method="DOP853", t_eval=times, rtol=1e-12, atol=1e-14,
+        )  # fmt: skip
+        rows = [shown(s, *at[:n], *y) for s, y in zip(run.t, run.y.T, strict=True)]
+        columns.append(np.imag(rows).ravel() / 1e-30)
+    matrix = np.array(columns).T
+    sizes = np.linalg.norm(matrix, axis=0)
+    values = np.linalg.svd(matrix / np.where(sizes > 1e-12, sizes, 1.0), compute_uv=False)
+    return int((values > 1e-8 * max(values[0], 1e-300)).sum())
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("row", [*((*row, "") for row in KNOWN), *HIDDEN], ids=lambda row: row[0])
+def test_ranks_of_simulated_sensitivities(row):
+    """At three points; models whose inputs are unknown have no simulation."""
+    rates, outputs, inputs, _ = row
+    if "?" in inputs:
+        return
+    model, measured, _ = read((rates, outputs, inputs, ""))
+    silent = model.identifiability(measured).silent
+    ranks = {simulated_rank(model, measured, seed) for seed in range(3)}
+    assert ranks == {silent.basis.shape[1] - len(silent.basis)}
