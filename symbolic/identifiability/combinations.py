@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, islice
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +26,8 @@ _MORE = 6
 #: Monomials that are tried, of degrees up to 3: few at first.
 _MONOMIALS = (60, 400)
 _DEGREE = 3
+#: Unknowns of a group at most for which fractions are tried.
+_UNDER = 8
 
 Exponents = tuple[int, ...]
 Terms = tuple[tuple[Exponents, Fraction], ...]
@@ -91,8 +93,8 @@ class Asking(Protocol):
 def known_of(
     members: Sequence[int], symbols: Sequence[sp.Expr], asking: Asking, check: Sequence[Silent]
 ) -> Group:
-    """Combinations that can be known of a group of unknowns. symbols : of all unknowns, then of parameters that
-    are known. check : points that say whether something holds."""
+    """Combinations that can be known of a group of unknowns. symbols : of all unknowns, then of
+    parameters that are known. check : points that say whether something holds."""
     n, freedom = len(members), len(_directions(check[0], members))
     chosen: list[Terms] = []
 
@@ -101,8 +103,9 @@ def known_of(
 
     def take(candidates: Iterable[Terms]) -> None:
         for terms in candidates:
-            more = [*chosen, terms]
-            new = not full() and _independent(more, members, check[0])
+            if full():
+                return
+            new = _independent([*chosen, terms], members, check[0])
             if new and all(holds(terms, one) for one in check):
                 chosen.append(terms)
 
@@ -191,7 +194,7 @@ def _sums(points: Sequence[Silent], members: Sequence[int], width: int) -> Itera
 
 def _polynomials(asking: Asking, members: Sequence[int], width: int) -> Iterator[Terms]:
     """Combinations of monomials, the simplest first, of unknowns that still hang together after
-    those that scale together have been divided by one of these."""
+    those that scale together have been divided by one of these; then divided by any."""
     some = asking.points(len(members) + _MORE)
     scalings = _gauged(some[0], members, list(_scalings(some, members)))
     others = [k for k in range(width) if k not in members]
@@ -199,14 +202,25 @@ def _polynomials(asking: Asking, members: Sequence[int], width: int) -> Iterator
     matter = [k for k, rows in zip(others, changed, strict=True) if not np.array_equal(rows, first)]
     for inner in _connected(first):
         mine = [members[k] for k in inner]
-        every = list(_monomials(mine, matter, members, width, scalings))
-        for most in _MONOMIALS:
-            tried = every[:most]
+        for most, under in _libraries(mine, matter):
+            tried = [*islice(_monomials([*mine, *matter], under, members, width, scalings), most)]
             many = asking.points(-(-(len(tried) + _MORE) // len(first)))
             rows = np.concatenate([_slopes(one, members, tried) for one in many])
             for vector in _relations(rows, many[0].p):
                 pairs = [(e, f) for e, f in zip(tried, vector, strict=True) if f]
                 yield tuple((e, f / pairs[0][1]) for e, f in pairs)
+
+
+def _libraries(mine: Sequence[int], others: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Numbers of monomials, and what they are divided by: unknowns of a group, or others."""
+    few, many = _MONOMIALS
+    yield from ((few, ()), (many, ()))
+    if len(mine) <= _UNDER:
+        for count in (1, 2):
+            yield from ((few, under) for under in combinations_with_replacement(mine, count))
+        yield from ((many, (under,)) for under in mine)
+    if len(others) <= _UNDER:
+        yield from ((few, (under,)) for under in others)
 
 
 def _gauged(one: Silent, members: Sequence[int], weights: Sequence[Sequence[int]]) -> list[Scaling]:
@@ -267,35 +281,25 @@ def _scalings(points: Sequence[Silent], members: Sequence[int]) -> Iterator[list
 
 
 def _monomials(
-    mine: Sequence[int],
-    others: Sequence[int],
+    variables: Sequence[int],
+    under: Sequence[int],
     members: Sequence[int],
     width: int,
     scalings: Sequence[Scaling],
 ) -> Iterator[Exponents]:
-    """Monomials of some members of a group with others, by degree, then those with members below a
-    fraction; what scales is divided by members of weight 1."""
-    inside = {member: k for k, member in enumerate(members)}
-    seen = set[Exponents]()
-    for chosen in _chosen(mine, others):
-        powers = [chosen.count((k, 1)) - chosen.count((k, -1)) for k in range(width)]
-        for scaling in scalings:
-            total = sum(s * scaling.weights[inside[k]] for k, s in chosen if k in inside)
-            powers[members[scaling.gauge]] -= total
-        found = tuple(powers)
-        if any(powers[k] for k in members) and found not in seen:
-            seen.add(found)
-            yield found
-            if len(seen) == _MONOMIALS[-1]:
-                return
-
-
-def _chosen(mine: Sequence[int], others: Sequence[int]) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Factors of monomials: variables and signs of their exponents."""
-    above = [(k, 1) for k in (*mine, *others)]
-    for factors in (above, [*above, *((k, -1) for k in mine)]):
-        for degree in range(1, _DEGREE + 1):
-            yield from combinations_with_replacement(factors, degree)
+    """Monomials of some variables by degree, divided by some of them, and where they scale by
+    members of weight 1; those with members of the group."""
+    inside, seen = set(members), set[Exponents]()
+    for degree in range(_DEGREE + 1):
+        for chosen in combinations_with_replacement(variables, degree):
+            powers = [chosen.count(k) - under.count(k) for k in range(width)]
+            for scaling in scalings:
+                total = sum(e * powers[k] for k, e in zip(members, scaling.weights, strict=True))
+                powers[members[scaling.gauge]] -= total
+            found = tuple(powers)
+            if any(powers[k] for k in inside) and found not in seen:
+                seen.add(found)
+                yield found
 
 
 def _written(terms: Terms, symbols: Sequence[sp.Expr]) -> sp.Expr:
@@ -306,4 +310,4 @@ def _written(terms: Terms, symbols: Sequence[sp.Expr]) -> sp.Expr:
         )
         for exponents, factor in terms
     )
-    return sp.Add(*rows)
+    return sp.together(sp.Add(*rows))

@@ -84,7 +84,7 @@ def silent_at(asked: Asked, points: Points, order: int | None = None) -> list[Si
     n = len(asked.unknowns.constants)
     if order is None:
         first = points.taken(slice(0, 1))
-        most = max(n, asked.patience) + asked.patience
+        most = n // len(asked.system.outputs) + asked.patience + 2
         while True:
             order = _order(asked, first, most)
             if order is not None:

@@ -20,6 +20,7 @@ from kinesym.symbolic.identifiability.degrees import bound
 from kinesym.symbolic.identifiability.expanded import Unknowns
 from kinesym.symbolic.identifiability.field import Field
 from kinesym.symbolic.identifiability.null import Asked, Silent, silent_at, some_points
+from kinesym.symbolic.identifiability.phases import in_phases
 from kinesym.symbolic.identifiability.points import points_of, varied
 from kinesym.symbolic.identifiability.system import system_of
 from kinesym.symbolic.identifiability.verdict import Identifiability
@@ -72,6 +73,24 @@ def asked_of(
     for name in chosen:
         check_known(name, every, f"{where}: the model has no parameter {name}")
     return Question(model, found, tuple(chosen), tuple(free), _starts(model, starts, where))
+
+
+def asked_in_phases(
+    system: Any, measured: Any, phases: Any, unknown_inputs: Any, unknown: Any
+) -> Question:
+    """The question of phases of a system with events; raises `ValueError` in words."""
+    where = f"identifiability of model {system.model.name}"
+    given = listed(measured, f"{where}: measured")
+    shown_there = [_measured(system.model, e, f"{where}: measured") for e in given]
+    model, rows = in_phases(system, phases, shown_there)
+    free = names_of(unknown_inputs, f"{where}: unknown_inputs")
+    for name in free:
+        check_known(name, system.given, f"{where}: {name} is no input that is given")
+    several = [u for u in model.input_names if u in free or u.rsplit("_", 1)[0] in free]
+    if unknown is None:
+        there = atoms_of(*model.through((*model.equations, *rows)))
+        unknown = [p for p in model.parameters if p in there]
+    return asked_of(model, rows, None, several, None, unknown)
 
 
 def _name(e: Any) -> str:
@@ -204,8 +223,8 @@ def _posed(question: Question) -> tuple[Asked, list[sp.Expr]]:
     which = [k for k, name in enumerate(names) if name not in question.starts]
     inputs = dict(zip(model.input_names, system.inputs, strict=True))
     unknowns = Unknowns(constants, [inputs[u] for u in question.unknown_inputs])
-    known = [p for p in model.parameters if p in question.model.parameters]
-    known = [p for p in known if name_of(p) not in question.unknown]
+    named = {*question.unknown, HOMOTOPY.name}
+    known = [p for p in question.model.parameters if name_of(p) not in named]
     symbol = {name_of(p): p for p in model.parameters}
     symbol |= {name_of(x): x.func(0) for x in model.states}
     others = [parameters[name_of(p)] for p in known]

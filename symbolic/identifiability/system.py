@@ -11,6 +11,7 @@ import sympy as sp
 from kinesym.symbolic.declared import Declared
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.identifiability.tape import Step, Tape
 from kinesym.symbolic.names import t
 
@@ -83,6 +84,7 @@ def system_of(
     variables |= dict.fromkeys(moving, True)
     what = f"model {model.name}"
     tape = Tape(variables, what)
+    tape.places[HOMOTOPY] = tape.add(sp.S.One)
     found = {j: tape.add(e) for j, e in starts.items()}
     symbols = (model.parameters, model.states, model.derivatives, model.inputs)
     parameters, states, rates, inputs = ([tape.add(x) for x in group] for group in symbols)

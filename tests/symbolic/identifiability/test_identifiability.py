@@ -129,6 +129,33 @@ def test_standing_is_known_but_for_its_bodies():
     assert hidden == {"d_L", "m_L", "I_L", "d_T", "m_T", "I_T"} and len(verdict.combinations) == 4
 
 
+def test_phases_of_a_hopper():
+    """The spring acts in stance alone, and weight is all there is in flight."""
+    y, stance = ks.dynamicsymbols("y stance")
+    weight = m * v.diff(t) + m * g - stance * k * (L - y)
+    hop = ks.Model("hopper", [y, v], [stance], [m, g, k, L], [y.diff(t) - v, weight])
+    events = [ks.hybrid.Event("down", y - L, -1, sets={stance: 1})]
+    hopper = ks.hybrid.Hybrid(hop, {stance: 0}, events)
+    flight, down = hopper.identifiability([y]), hopper.identifiability([y], [{stance: 1}])
+    assert flight.parameters == {"m": False, "g": True}
+    assert set(down.combinations) == {m / k, sp.together(g - k * L / m)}
+    both = hopper.identifiability([y], [{}, {stance: 1}])
+    assert both.combinations == (m / k,) and both["L"] and both["g"]
+    with pytest.raises(ValueError, match="z is unknown; known are: stance"):
+        hopper.identifiability([y], [{"z": 1}])
+
+
+def test_force_of_a_closed_contact():
+    """Nothing moves in a closed contact, but its force is the weight."""
+    y = ks.dynamicsymbols("y")
+    fall = m * v.diff(t) + m * g + c * v - F
+    ball = ks.Model("ball", [y, v], [F], [m, g, c], [y.diff(t) - v, fall])
+    system = ks.hybrid.Hybrid(ball, contacts=[ks.hybrid.Contact("ground", y, F)])
+    assert system.identifiability([y]).combinations == (m / c,)
+    assert system.identifiability([y, F], [{"ground": True}]).combinations == (g * m,)
+    assert system.identifiability([y, F], [{}, {"ground": True}]).identifiable
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
