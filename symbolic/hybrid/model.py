@@ -160,7 +160,8 @@ class Hybrid(Displayed):
             they reset, does not count.
         unknown : parameters, by default those that the phases have; the others are known.
         """
-        from kinesym.symbolic.identifiability.question import answered, asked_in_phases
+        from kinesym.symbolic.hybrid.phases import asked_in_phases  # on request only
+        from kinesym.symbolic.identifiability.question import answered
 
         return answered(asked_in_phases(self, measured, phases, unknown_inputs, unknown))
 

@@ -20,7 +20,6 @@ from kinesym.symbolic.identifiability.degrees import bound
 from kinesym.symbolic.identifiability.expanded import Unknowns
 from kinesym.symbolic.identifiability.field import Field
 from kinesym.symbolic.identifiability.null import Asked, Silent, silent_at, some_points
-from kinesym.symbolic.identifiability.phases import in_phases
 from kinesym.symbolic.identifiability.points import points_of, varied
 from kinesym.symbolic.identifiability.system import system_of
 from kinesym.symbolic.identifiability.verdict import Identifiability
@@ -55,7 +54,7 @@ def asked_of(
     where = f"identifiability of model {model.name}"
     _check_delays(model, where)
     found = {
-        _name(e): _measured(model, e, f"{where}: measured")
+        _name(e): measured_expression(model, e, f"{where}: measured")
         for e in listed(measured, f"{where}: measured")
     }
     if not found:
@@ -75,24 +74,6 @@ def asked_of(
     return Question(model, found, tuple(chosen), tuple(free), _starts(model, starts, where))
 
 
-def asked_in_phases(
-    system: Any, measured: Any, phases: Any, unknown_inputs: Any, unknown: Any
-) -> Question:
-    """The question of phases of a system with events; raises `ValueError` in words."""
-    where = f"identifiability of model {system.model.name}"
-    given = listed(measured, f"{where}: measured")
-    shown_there = [_measured(system.model, e, f"{where}: measured") for e in given]
-    model, rows = in_phases(system, phases, shown_there)
-    free = names_of(unknown_inputs, f"{where}: unknown_inputs")
-    for name in free:
-        check_known(name, system.given, f"{where}: {name} is no input that is given")
-    several = [u for u in model.input_names if u in free or u.rsplit("_", 1)[0] in free]
-    if unknown is None:
-        there = atoms_of(*model.through((*model.equations, *rows)))
-        unknown = [p for p in model.parameters if p in there]
-    return asked_of(model, rows, None, several, None, unknown)
-
-
 def _name(e: Any) -> str:
     return e if isinstance(e, str) else name_of(e) if isinstance(e, AppliedUndef) else str(e)
 
@@ -105,7 +86,7 @@ def _check_delays(model: Any, where: str) -> None:
         )
 
 
-def _measured(model: Any, given: Any, what: str) -> sp.Expr:
+def measured_expression(model: Any, given: Any, what: str) -> sp.Expr:
     """Expression of a model that is measured."""
     if isinstance(given, str):
         named = {name_of(x): x for x in (*model.states, *model.inputs, *model.parameters)}

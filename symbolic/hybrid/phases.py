@@ -11,8 +11,27 @@ import sympy as sp
 from kinesym.base.checks import flag, listed
 from kinesym.symbolic.expression import atoms_of, real_number
 from kinesym.symbolic.hybrid.contacts import Contact
+from kinesym.symbolic.identifiability.question import Question, asked_of, measured_expression
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, t
+from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
+
+
+def asked_in_phases(
+    system: Any, measured: Any, phases: Any, unknown_inputs: Any, unknown: Any
+) -> Question:
+    """Question of phases of a system with events; raises `ValueError` in words."""
+    where = f"identifiability of model {system.model.name}"
+    given = listed(measured, f"{where}: measured")
+    shown_there = [measured_expression(system.model, e, f"{where}: measured") for e in given]
+    model, rows = in_phases(system, phases, shown_there)
+    free = names_of(unknown_inputs, f"{where}: unknown_inputs")
+    for name in free:
+        check_known(name, system.given, f"{where}: {name} is no input that is given")
+    several = [u for u in model.input_names if u in free or u.rsplit("_", 1)[0] in free]
+    if unknown is None:
+        there = atoms_of(*model.through((*model.equations, *rows)))
+        unknown = [p for p in model.parameters if p in there]
+    return asked_of(model, rows, None, several, None, unknown)
 
 
 def in_phases(system: Any, phases: Any, measured: Sequence[sp.Expr]) -> tuple[Model, list[sp.Expr]]:
