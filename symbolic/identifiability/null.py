@@ -16,7 +16,7 @@ from kinesym.symbolic.prime_field import Residues, echelon, null_space, rank
 #: Numbers that the series of a chunk of points have at most.
 _MEMORY = 3e7
 #: Primes that are tried for one that has points of the model.
-_PRIMES = 12
+_PRIMES = 4
 
 
 @dataclass(frozen=True, eq=False)

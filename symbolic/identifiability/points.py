@@ -13,16 +13,24 @@ from kinesym.symbolic.identifiability.field import Field
 from kinesym.symbolic.identifiability.series import Expansion
 from kinesym.symbolic.identifiability.system import System
 from kinesym.symbolic.identifiability.values import Draws, Relations, drawn
-from kinesym.symbolic.prime_field import Residues, echelon
+from kinesym.symbolic.prime_field import Residues, echelon, product
 
 #: Points that are drawn at once, to have some at which every root exists.
 _DRAWN = 64
 #: Draws after which there seems to be no such point.
 _TRIES = 60
+#: The same for models with constraints.
+_TRIES_OF_CONDITIONS = 3
 #: Values that a polynomial in one variable is known by, so that its degree is less by two.
 _NODES = 7
 #: Newton steps to a point of the equations: those linear in some unknown, one after the other.
 _STEPS = 6
+
+
+_NO_POINT = (
+    "{what}: no point modulo a prime was found at which its equations hold and its roots exist; "
+    "write constraints so that a parameter or a coordinate follows from each, and fewer roots"
+)
 
 
 class NoPoint(ValueError):
@@ -46,21 +54,20 @@ class Points:
 
 
 def points_of(system: System, field: Field, count: int, generator: np.random.Generator) -> Points:
-    """Random points of a system. Raises `NoPoint`."""
+    """Random points of a system. Raises `NoPoint`, a `ValueError` where no prime can help."""
     relations = _relations(system, field, generator)
     found, n = list[Points](), 0
-    for _ in range(_TRIES):
-        some = _some_points(system, relations, drawn_of(system, field, _DRAWN, generator))
+    for tries in range(_TRIES):
+        if not found and tries >= _TRIES_OF_CONDITIONS and system.conditions:
+            break
+        many = _DRAWN // 4 if system.conditions else _DRAWN
+        some = _some_points(system, relations, drawn_of(system, field, many, generator))
         if some is not None:
             found.append(some)
             n += some.draws.count
         if n >= count:
             return _joined(found).taken(slice(0, count))
-    raise NoPoint(
-        f"{system.what}: no point modulo a prime was found at which its equations hold and its "
-        "roots exist; write constraints so that a parameter or a coordinate follows from each, "
-        "and fewer roots"
-    )
+    raise NoPoint(_NO_POINT.format(what=system.what))
 
 
 def varied(
@@ -148,8 +155,7 @@ def _some_points(system: System, relations: Relations, draws: Draws) -> Points |
     found = _moved(system, relations, draws, {k: v.copy() for k, v in values.items()}, rates + free)
     if found is None:
         solved = rooted(system, relations, draws, values, [*free, *rates])
-        if solved is not None:
-            found = _moved(system, relations, draws, solved, rates)
+        found = _moved(system, relations, draws, solved, rates)
     return found
 
 
@@ -226,54 +232,47 @@ def rooted(
     draws: Draws,
     values: dict[int, Residues],
     free: Sequence[int],
-) -> dict[int, Residues] | None:
+) -> dict[int, Residues]:
     """Values at which conditions and equations that are not linear in x' hold, each by a variable
-    that those before do not contain; None where there is no such variable."""
+    that those before do not contain. Raises `ValueError` where there is no such variable."""
     values = {place: v.copy() for place, v in values.items()}
-    first = draws.taken(slice(0, 1))
-    _, left = residuals(system, relations, first, _firsts(values), free)
-    contains = [{free[j] for j in np.flatnonzero(row[1:]).tolist()} for row in left[0]]
-    n = len(system.equations)
-    of_conditions = sorted(range(n, len(contains)), key=lambda i: len(contains[i]))
-    rows = [*of_conditions, *(i for i in range(n) if _curved(system, relations, first, values, i))]
+    degrees = _degrees(system, relations, draws, values, free)
+    n, rates = len(system.equations), [k for k, place in enumerate(free) if place in system.rates]
+    contains = [set(np.flatnonzero(row).tolist()) for row in degrees]
+    rows = sorted(range(n, len(degrees)), key=lambda i: len(contains[i]))
+    rows += [i for i in range(n) if (degrees[i, rates] > 1).any()]
     used = set[int]()
     for row in rows:
-        tried = {k: _degree(system, relations, first, values, row, k) for k in contains[row] - used}
-        tried = {k: d for k, d in tried.items() if 0 < d < _NODES - 1}
+        tried = [j for j in contains[row] - used if degrees[row, j] < _NODES - 1]
         if not tried:
-            return None
-        chosen = min(tried, key=lambda k: (tried[k], k))
+            raise ValueError(_NO_POINT.format(what=system.what))
+        place = free[min(tried, key=lambda j: (degrees[row, j], j))]
         used |= contains[row]
-        at = _along(system, relations, draws, values, row, chosen)
-        for k in range(draws.count):
-            root = _root(at[:, k].tolist(), draws.field.p)
-            values[chosen][k] = values[chosen][k] if root is None else root
+        at = _along(system, relations, draws, values, row, place)
+        for k, polynomial in enumerate(_coefficients(at, draws.field.p).T.tolist()):
+            root = _root(polynomial, draws.field.p)
+            values[place][k] = values[place][k] if root is None else root
     return values
 
 
-def _firsts(values: dict[int, Residues]) -> dict[int, Residues]:
-    return {place: v[:1] for place, v in values.items()}
-
-
-def _curved(
-    system: System, relations: Relations, draws: Draws, values: dict[int, Residues], row: int
-) -> bool:
-    """Whether an equation is not linear in some x'."""
-    degrees = (_degree(system, relations, draws, values, row, rate) for rate in system.rates)
-    return any(d > 1 for d in degrees)
-
-
-def _degree(
+def _degrees(
     system: System,
     relations: Relations,
     draws: Draws,
     values: dict[int, Residues],
-    row: int,
-    place: int,
-) -> int:
-    """Degree of a row in a variable, at the first point."""
-    at = _along(system, relations, draws, _firsts(values), row, place)
-    return len(_polynomial(at[:, 0].tolist(), draws.field.p)) - 1
+    free: Sequence[int],
+) -> Residues:
+    """Degrees of equations, then conditions, in free variables at the first point, (rows, free)."""
+    count = _NODES * len(free)
+    moved = {place: np.repeat(v[:1], count) for place, v in values.items()}
+    for j, place in enumerate(free):
+        moved[place][j * _NODES : (j + 1) * _NODES] = np.arange(_NODES)
+    same = draws.taken(np.zeros(count, dtype=np.int64))
+    left = residuals(system, relations, same, moved, [])[1][:, :, 0]
+    several = left.reshape(len(free), _NODES, -1)
+    found = _coefficients(several, draws.field.p) != 0
+    highest = np.where(found.any(axis=1), _NODES - 1 - found.argmax(axis=1), 0)
+    return np.asarray(highest.T, dtype=np.int64)
 
 
 def _along(
@@ -292,17 +291,17 @@ def _along(
     return np.array(found)
 
 
-def _polynomial(values: Sequence[int], p: int) -> list[int]:
-    """Coefficients, the highest first, of the polynomial with these values at 0, 1, ..."""
-    n = len(values)
-    powers = [[pow(x, n - 1 - k, p) for k in range(n)] + [values[x]] for x in range(n)]
-    found = echelon(np.array(powers, dtype=np.int64), p)[0][:, n].tolist()
-    first = next((k for k, c in enumerate(found) if c), n - 1)
-    return found[first:]
+def _coefficients(values: Residues, p: int) -> Residues:
+    """Coefficients, the highest first, of polynomials with values (..., nodes, n) at 0, 1, ..."""
+    powers = [[pow(x, _NODES - 1 - k, p) for k in range(_NODES)] for x in range(_NODES)]
+    inverse = _inverse(np.array(powers, dtype=np.int64), p)
+    assert inverse is not None
+    return product(inverse, values, p)
 
 
-def _root(values: Sequence[int], p: int) -> int | None:
-    """A root of the polynomial with these values at 0, 1, ..."""
-    _, factors = gf_factor(_polynomial(values, p), p, sp.ZZ)
+def _root(polynomial: Sequence[int], p: int) -> int | None:
+    """A root of a polynomial, its coefficients the highest first."""
+    first = next((k for k, c in enumerate(polynomial) if c), None)
+    _, factors = gf_factor(list(polynomial[first:]), p, sp.ZZ) if first is not None else (0, [])
     roots = [-int(f[1]) % p for f, _ in factors if len(f) == 2]
     return roots[0] if roots else None
