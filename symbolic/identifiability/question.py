@@ -183,7 +183,7 @@ def _trials(
         agreeing = [one for one in trials if len(one.basis) == fewest]
         degree = bound_of(len(asked.unknowns.constants), agreeing[0].order)
         chance = min(degree / agreeing[0].p, 1.0) ** len(agreeing)
-        if len(agreeing) >= _AGREE and (chance <= _CHANCE or chance == 1.0):
+        if len(agreeing) >= _AGREE + (chance == 1.0) and (chance <= _CHANCE or chance == 1.0):
             break
     return agreeing, chance
 

@@ -34,7 +34,8 @@ class Identifiability(Displayed):
     verdict["k"] : whether a parameter, or the start of a state, can be known; also of an expression
     of parameters and states, these at the start. parameters, starts : the same by name, of those
     that are unknown. combinations : of what cannot be known singly, what can be known.
-    chance : of a false verdict, at most, over the random points that it was found at. order : of
+    chance : of a false verdict, at most, over the random points that it was found at; 1 where the
+    degree of the equations is too high to say, and three points agree instead of two. order : of
     the derivatives of the outputs that were needed.
     """
 
