@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
@@ -20,8 +21,8 @@ def bound(model: Any, measured: Sequence[sp.Expr]) -> Callable[[int, int], int]:
     """
     system = system_of(model if model.explicit is None else _implicit(model), measured, {})
     degrees = _degrees(system.steps)
-    d = max((sum(degrees[e]) for e in system.equations), default=0) * len(system.equations)
-    h = max(sum(degrees[e]) for e in system.outputs)
+    d = max((degrees[e] for e in system.equations), default=0) * len(system.equations)
+    h = max(degrees[e] for e in system.outputs)
 
     def of(unknowns: int, order: int) -> int:
         return unknowns * (2 * ((order + 1) * h + 2 * order * d) + 1)
@@ -33,22 +34,42 @@ def _implicit(model: Any) -> Any:
     return model.substitute({}, explicit=None)
 
 
-def _degrees(steps: Sequence[Step]) -> list[tuple[int, int]]:
-    """Degrees of numerator and denominator of steps in what is drawn at random; sin and cos are
-    rational functions of a parameter of degree 2."""
-    found: list[tuple[int, int]] = []
-    for step in steps:
+@dataclass(frozen=True)
+class _Degree:
+    """Degree of a numerator, and its denominator: powers of numerators of steps, by the step."""
+
+    above: int
+    below: dict[int, int]
+
+
+def _degrees(steps: Sequence[Step]) -> list[int]:
+    """Degrees of numerator and denominator together, of steps, in what is drawn at random; sin and
+    cos are rational functions of a parameter of degree 2, with the same denominator."""
+    found: list[_Degree] = []
+    of = dict[int, int]()  # of what denominators are made of
+
+    def size(below: dict[int, int]) -> int:
+        return sum(of[k] * power for k, power in below.items())
+
+    for place, step in enumerate(steps):
         args = [found[a] for a in step.args if a < len(found)]
         if step.kind == "number":
-            found.append((0, 0))
+            found.append(_Degree(0, {}))
         elif step.kind == "add":
-            below = sum(d for _, d in args)
-            found.append((max(n + below - d for n, d in args), below))
+            every = {k for a in args for k in a.below}
+            below = {k: max(a.below.get(k, 0) for a in args) for k in every}
+            found.append(_Degree(max(a.above + size(below) - size(a.below) for a in args), below))
         elif step.kind == "multiply":
-            found.append((sum(n for n, _ in args), sum(d for _, d in args)))
+            every = {k for a in args for k in a.below}
+            below = {k: sum(a.below.get(k, 0) for a in args) for k in every}
+            found.append(_Degree(sum(a.above for a in args), below))
         elif step.kind == "invert":
-            (n, d), *_ = args
-            found.append((d, n))
+            of[step.args[0]] = args[0].above
+            found.append(_Degree(size(args[0].below), {step.args[0]: 1}))
+        elif step.data in ("sin", "cos"):
+            first = place - (step.data == "cos")
+            of[first] = 2
+            found.append(_Degree(2, {first: 1}))
         else:
-            found.append((2, 2) if step.data in ("sin", "cos") else (1, 0))
-    return found
+            found.append(_Degree(1, {}))
+    return [degree.above + size(degree.below) for degree in found]
