@@ -23,20 +23,24 @@ from kinesym.base.notebook import Displayed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import coordinate_rates, settled
 from kinesym.symbolic.multibody.bodies import Body, inertia_matrix, mass_of
-from kinesym.symbolic.multibody.generic import INERTIAL, Reals, Residues, State, regressor
+from kinesym.symbolic.multibody.fields import Reals, Residues
+from kinesym.symbolic.multibody.generic import State
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.outputs import Outputs, components
 from kinesym.symbolic.multibody.passes import Frame, Wrench, along_joint, inwards
+from kinesym.symbolic.multibody.unit_forces import INERTIAL, unit_forces
 from kinesym.symbolic.multibody.vectors import IDENTITY, Steps, Vector, matrix, vector
-from kinesym.symbolic.names import check_known, name_of, t, written
+from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.prime_field import echelon, random_prime, rational
 
 #: What `measured` calls the wrench of the base on the tree.
 WRENCH = "base_wrench"
 #: Degree of the polynomials of lengths that factors of combinations are.
 DEGREE = 2
-#: Primes that a rational factor is found with; one more confirms it.
-PRIMES = 3
+#: Most primes that rational factors are found with; that is for factors of 30 digits.
+PRIMES = 5
+#: Letters of a combination that are shown.
+WIDTH = 160
 #: Share of a factor by which it may be off a simple fraction of which it has the rounding.
 ROUNDING = 1e-11
 
@@ -110,20 +114,48 @@ class BaseParameters(Displayed):
         return f"<base parameters of {self.tree.name}: {len(self.names)}>"
 
     def __str__(self) -> str:
-        bodies, forces = len(self.tree.bodies), [m for m in self.measured if m != WRENCH]
-        what = [f"forces of {len(forces)} speeds"] * bool(forces)
+        forces, bodies = sum(m != WRENCH for m in self.measured), len(self.tree.bodies)
+        what = [f"forces of {counted(forces, 'speed')}"] * bool(forces)
         what += ["the wrench of the base"] * (WRENCH in self.measured)
-        lines = [
-            f"{self.tree.name}: {' and '.join(what)} depend on {len(self.names)} combinations of "
-            f"the {len(self.standard)} inertial parameters of {bodies} "
-            f"{'body' if bodies == 1 else 'bodies'}"
-        ]
-        width = max(map(len, self.names), default=0)
-        lines += [f"  {name:<{width}}  {shortened(e)}" for name, e in self.combinations.items()]
-        if self.unseen:
-            width = max(width, len("nothing"))
-            lines.append(f"  {'nothing':<{width}}  depends on {', '.join(self.unseen)}")
-        return "\n".join(lines)
+        title = (
+            f"{self.tree.name}: {' and '.join(what)} depend{'s' * (not forces)} on "
+            f"{counted(len(self.names), 'combination')} of the {len(self.standard)} inertial "
+            f"parameters of {counted(bodies, 'body', 'bodies')}"
+        )
+        rows = [(name, self._sum(name)) for name in self.names]
+        rows += [("nothing", f"depends on {cut(', '.join(self.unseen))}")] * bool(self.unseen)
+        width = max(len(name) for name, _ in rows)
+        return "\n".join([title, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+    def _sum(self, name: str) -> str:
+        """A combination as text, parameters with the same factor together."""
+        groups: dict[sp.Expr, list[str]] = {}
+        for (base, other), factor in self._factors.items():
+            if base == name:
+                groups.setdefault(factor, []).append(other)
+        text = name
+        for factor, others in groups.items():
+            minus = factor.could_extract_minus_sign()
+            size = -factor if minus else factor
+            size = size.xreplace({x: sp.Float(x, 5) for x in size.atoms(sp.Float)})
+            total = " + ".join(others)
+            if size == 1:
+                total = (" - " if minus else " + ").join(others)
+            else:
+                whole = f"({total})" if len(others) > 1 else total
+                total = f"({size})*{whole}" if size.is_Add else f"{size}*{whole}"
+            text += f" {'-' if minus else '+'} {total}"
+        return cut(text)
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    """A number and what is counted."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def cut(text: str) -> str:
+    """A text that is long without its end."""
+    return text if len(text) <= WIDTH else f"{text[:WIDTH]} ..."
 
 
 def base_parameters(tree: Mechanism, measured: Iterable[str] | str | None = None) -> BaseParameters:
@@ -202,7 +234,7 @@ def column_order(tree: Mechanism) -> list[int]:
 
 def coefficients(state: State, measured: Sequence[str]) -> NDArray[np.int64]:
     """Rows of measured forces at all states, columns in order."""
-    rows, wrench = regressor(state)
+    rows, wrench = unit_forces(state)
     parts = [rows[name] for name in measured if name != WRENCH]
     parts += [wrench[:, k] for k in range(6)] if WRENCH in measured else []
     return np.concatenate(parts)[:, column_order(state.tree)]
@@ -230,18 +262,20 @@ class Reduced:
 def reduced(
     tree: Mechanism,
     measured: Sequence[str],
-    p: int,
     generator: np.random.Generator,
+    p: int,
     symbols: Mapping[str, int],
+    rank: int = -1,
 ) -> Reduced:
-    """The reduced form modulo p. States are added until they add nothing."""
+    """The reduced form modulo p, with lengths that are symbols. States are added until they add
+    nothing, or the rank is reached."""
     width = 10 * len(tree.bodies)
     n = width // (len(measured) + 5 * (WRENCH in measured)) + 3
     rows, own = np.zeros((0, width), np.int64), dict(symbols)
     while True:
         state = State(tree, Residues(p, generator), n, own, tree.values)
         found, pivots = echelon(np.concatenate([rows, coefficients(state, measured)]), p)
-        if len(found) == len(rows):
+        if len(found) in (len(rows), rank):
             return Reduced(found, pivots, state.simple)
         rows = found
 
@@ -250,7 +284,7 @@ def independent(tree: Mechanism, measured: Sequence[str]) -> Reduced:
     """The reduced form by two primes, of which the higher rank is right, as a prime can only lose
     some."""
     generator = np.random.default_rng(0)
-    found = [reduced(tree, measured, random_prime(generator), generator, {}) for _ in range(2)]
+    found = [reduced(tree, measured, generator, random_prime(generator), {}) for _ in range(2)]
     return max(found, key=lambda one: len(one.pivots))
 
 
@@ -265,7 +299,7 @@ def factors(
     generator, lengths = np.random.default_rng(1), lengths_of(tree)
     symbols = symbols_of(lengths)
     exact = form.simple and (symbols or not any(e.atoms(sp.Float) for e in lengths))
-    found = polynomials(tree, measured, form.places, symbols, generator) if exact else None
+    found = polynomials(tree, measured, form, symbols, generator) if exact else None
     if found is None:
         found = in_floats(tree, measured, form, generator)
     return dict(zip(form.places, found, strict=True))
@@ -280,31 +314,32 @@ def lengths_of(tree: Mechanism) -> list[sp.Expr]:
 def polynomials(
     tree: Mechanism,
     measured: Sequence[str],
-    places: Sequence[tuple[int, int]],
+    form: Reduced,
     symbols: Sequence[str],
     generator: np.random.Generator,
 ) -> list[sp.Expr] | None:
     """Entries of the reduced form as polynomials of lengths with rational factors; None if they are
-    none. Found modulo several primes, confirmed by another one."""
+    none. Found modulo more and more primes, of which the last one confirms them."""
     powers = [c for d in range(DEGREE + 1) for c in combinations_with_replacement(symbols, d)]
     primes, found = list[int](), list[list[int]]()
-    for _ in range(PRIMES + 1):
-        p = random_prime(generator)
-        rows = list[list[int]]()
+    while len(primes) < PRIMES:
+        p, rows = random_prime(generator), list[list[int]]()
         for _ in range(len(powers) + 2 * bool(symbols)):
             values = {s: int(generator.integers(1, p)) for s in symbols}
             terms = [product(p, [values[s] for s in power]) for power in powers]
-            entries = reduced(tree, measured, p, generator, values).rows
-            rows.append([*terms, *(int(entries[place]) for place in places)])
+            entries = reduced(tree, measured, generator, p, values, len(form.rows)).rows
+            rows.append([*terms, *(int(entries[place]) for place in form.places)])
         solved, pivots = echelon(np.array(rows), p)
         if pivots != tuple(range(len(powers))):
             return None
         primes.append(p)
         found.append(solved[:, len(powers) :].ravel().tolist())
-    numbers = [fraction(values, primes) for values in zip(*found, strict=True)]
-    if any(x is None for x in numbers):
+        numbers = [fraction(values, primes) for values in zip(*found, strict=True)]
+        if len(primes) > 1 and None not in numbers:
+            break
+    else:
         return None
-    table = np.array(numbers, dtype=object).reshape(len(powers), len(places))
+    table = np.array(numbers, dtype=object).reshape(len(powers), len(form.places))
     monomials = [sp.Mul(*map(sp.Symbol, power)) for power in powers]
     return [
         sp.Add(*(sp.Rational(str(x)) * e for x, e in zip(column, monomials, strict=True)))
@@ -341,8 +376,8 @@ def in_floats(
     """Entries of the reduced form in float64, with the pivots and zeros known, by least squares."""
     n = 3 * (10 * len(tree.bodies) // len(measured) + 3)
     angles = [e for link in tree.links for _, e in getattr(link.primitive, "rotations", ())]
-    names = symbols_of([*lengths_of(tree), *angles, *vector(tree.gravity)])
-    values = {name: number_of(tree, sp.Symbol(name), "a length") for name in names}
+    names = symbols_of([*lengths_of(tree), *angles])
+    values = {name: number_of(tree, sp.Symbol(name), "a joint") for name in names}
     rows = coefficients(State(tree, Reals(generator), n, values, tree.values), measured)
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0.0] = 1.0
@@ -363,19 +398,14 @@ def near(x: float) -> sp.Expr:
     return sp.Rational(str(simple)) if abs(float(simple) - x) <= ROUNDING * abs(x) else sp.Float(x)
 
 
-def shortened(e: sp.Expr) -> str:
-    """A combination as text, with five digits."""
-    return written(e.xreplace({x: sp.Float(x, 5) for x in e.atoms(sp.Float)}), 40)
-
-
 # -- the forces as a model ------------------------------------------------------------------------
 
 
 def force_model(tree: Mechanism, measured: Sequence[str], names: Sequence[str]) -> Model:
     """The forces that a motion needs, as outputs, linear in inertial parameters of these names; all
     others are zero."""
-    light = {"mass": 0, "com": (0, 0, 0), "inertia": (0, 0, 0)}
-    bodies = [replace(body, **light) for body in tree.bodies]
+    none = (0, 0, 0)
+    bodies = [replace(body, mass=0, com=none, inertia=none) for body in tree.bodies]
     bare = replace(tree, bodies=bodies, loads=(), passive={}, imus=())
     vars(bare).update(poses=tree.poses, motion=tree.motion)
     steps, frames = tree.motion.steps.copy(), tree.motion.frames
