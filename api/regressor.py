@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import check_kind
-from kinesym.codegen.evaluate import model_jacobians, model_outputs
+from kinesym.codegen.evaluate import describe_model, model_jacobians
+from kinesym.codegen.kernel import Program
 from kinesym.internal.problems.pipeline import realise
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.functions import Functions
@@ -23,12 +25,14 @@ from kinesym.symbolic.names import by_name, check_known
 class Regressor:
     """Y of forces = Y(q, u, u') base parameters, compiled; see `regressor`.
 
-    coordinates, speeds, inputs, forces, parameters : names, in the order of arrays.
+    name : of the tree. coordinates, speeds, inputs, forces, parameters : names, in the order of
+    arrays.
     """
 
     def __init__(self, base: BaseParameters) -> None:
-        tree, model = base.tree, base.model
-        self._functions = f = Functions(realise(model_outputs(model)), partial(_derivatives, model))
+        tree, built = base.tree, realise(derivatives(base.model))
+        self._functions = f = Functions(built, partial(_same, built))
+        self.name = tree.name
         self.coordinates = tuple(name for name in tree.coordinates if name in f.states)
         self.speeds = tuple(name for name in tree.speeds if name in f.states)
         self.inputs, self.forces = tuple(f.inputs), tuple(f.output_names)
@@ -36,7 +40,7 @@ class Regressor:
 
     def __repr__(self) -> str:
         sizes = f"{len(self.forces)} forces, {len(self.parameters)} parameters"
-        return f"<regressor of {self._functions.name}: {sizes}>"
+        return f"<regressor of {self.name}: {sizes}>"
 
     def __call__(
         self,
@@ -79,8 +83,17 @@ def regressor(base: BaseParameters) -> Regressor:
     return Regressor(base)
 
 
-def _derivatives(model: Model) -> Built:
-    return realise(model_jacobians(model, only=["outputs_parameters"]))
+def derivatives(model: Model) -> Program:
+    """The kernel of derivatives of outputs with respect to parameters alone."""
+    made = model_jacobians(model, only=["outputs_parameters"])
+    about = {**describe_model(model), "explicit": False, "reason": "it has no equations"}
+    return replace(
+        made, name=f"{model.name}_regressor", description={**made.description, "functions": about}
+    )
+
+
+def _same(built: Built) -> Built:
+    return built
 
 
 def _rows(names: tuple[str, ...], given: ArrayLike, what: str) -> dict[str, Array]:

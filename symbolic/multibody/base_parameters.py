@@ -18,7 +18,6 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from kinesym.base.checks import listed
 from kinesym.base.notebook import Displayed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import coordinate_rates, settled
@@ -30,7 +29,7 @@ from kinesym.symbolic.multibody.outputs import Outputs, components
 from kinesym.symbolic.multibody.passes import Frame, Wrench, along_joint, inwards
 from kinesym.symbolic.multibody.unit_forces import INERTIAL, unit_forces
 from kinesym.symbolic.multibody.vectors import IDENTITY, Steps, Vector, matrix, vector
-from kinesym.symbolic.names import check_known, name_of, t
+from kinesym.symbolic.names import check_known, name_of, names_of, t
 from kinesym.symbolic.prime_field import echelon, random_prime, rational
 
 #: What `measured` calls the wrench of the base on the tree.
@@ -82,8 +81,9 @@ class BaseParameters(Displayed):
         rows, columns = ({n: k for k, n in enumerate(g)} for g in (self.names, self.standard))
         for name, row in rows.items():
             made[row, columns[name]] = 1.0
-        for (name, other), factor in self._factors.items():
-            made[rows[name], columns[other]] = number_of(self.tree, factor, "a combination")
+        found = in_floats(self.tree, self.measured, self.form)
+        for (name, other), factor in zip(self._places, found, strict=True):
+            made[rows[name], columns[other]] = float(factor)
         return made
 
     @cached_property
@@ -102,13 +102,18 @@ class BaseParameters(Displayed):
         regressor; `ks.regressor` compiles it."""
         return force_model(self.tree, self.measured, self.names)
 
-    @cached_property
-    def _factors(self) -> dict[tuple[str, str], sp.Expr]:
-        """Factors of the parameters that are regrouped, by names of base and standard one."""
+    @property
+    def _places(self) -> list[tuple[str, str]]:
+        """Names of base parameters and of standard ones that are regrouped with them."""
         ordered = [self.standard[k] for k in column_order(self.tree)]
         first = [ordered[k] for k in self.form.pivots]
+        return [(first[row], ordered[column]) for row, column in self.form.places]
+
+    @cached_property
+    def _factors(self) -> dict[tuple[str, str], sp.Expr]:
+        """Factors of what is regrouped, by `_places`."""
         found = factors(self.tree, self.measured, self.form)
-        return {(first[row], ordered[column]): e for (row, column), e in found.items()}
+        return dict(zip(self._places, found, strict=True))
 
     def __repr__(self) -> str:
         return f"<base parameters of {self.tree.name}: {len(self.names)}>"
@@ -179,14 +184,14 @@ def checked_measured(tree: Mechanism, measured: Iterable[str] | str | None) -> t
             "forces in them; take the open tree"
         )
     given = [measured] if isinstance(measured, str) else measured
-    names = [*tree.speeds] if given is None else listed(given, f"measured forces of {tree.name}")
-    joints = [name for name in map(name_of, names) if name != WRENCH]
+    names = [*tree.speeds] if given is None else names_of(given, f"measured by {tree.name}")
+    joints = [name for name in names if name != WRENCH]
     known = [*tree.speeds, *(body.name for body in tree.bodies), WRENCH]
     for name in joints:
         check_known(name, known, f"measured: {name} is no joint and no speed of {tree.name}")
     found = set(tree.speeds_of(*joints)) if joints else set()
     chosen = [name for name in tree.speeds if name in found - tree.locked]
-    chosen += [WRENCH] * any(name_of(name) == WRENCH for name in names)
+    chosen += [WRENCH] * (WRENCH in names)
     if not chosen:
         raise ValueError(
             f"measured: {tree.name} has no speed there; give names of joints or speeds, or "
@@ -291,18 +296,14 @@ def independent(tree: Mechanism, measured: Sequence[str]) -> Reduced:
 # -- factors --------------------------------------------------------------------------------------
 
 
-def factors(
-    tree: Mechanism, measured: Sequence[str], form: Reduced
-) -> dict[tuple[int, int], sp.Expr]:
-    """Factors of regrouped parameters by their place in the reduced form: exact ones of symbols and
+def factors(tree: Mechanism, measured: Sequence[str], form: Reduced) -> list[sp.Expr]:
+    """Factors of what is regrouped, the entries of the reduced form: exact ones of symbols and
     rational numbers, else in float64."""
-    generator, lengths = np.random.default_rng(1), lengths_of(tree)
+    lengths = lengths_of(tree)
     symbols = symbols_of(lengths)
     exact = form.simple and (symbols or not any(e.atoms(sp.Float) for e in lengths))
-    found = polynomials(tree, measured, form, symbols, generator) if exact else None
-    if found is None:
-        found = in_floats(tree, measured, form, generator)
-    return dict(zip(form.places, found, strict=True))
+    found = polynomials(tree, measured, form, symbols) if exact else None
+    return in_floats(tree, measured, form) if found is None else found
 
 
 def lengths_of(tree: Mechanism) -> list[sp.Expr]:
@@ -316,12 +317,11 @@ def polynomials(
     measured: Sequence[str],
     form: Reduced,
     symbols: Sequence[str],
-    generator: np.random.Generator,
 ) -> list[sp.Expr] | None:
     """Entries of the reduced form as polynomials of lengths with rational factors; None if they are
     none. Found modulo more and more primes, of which the last one confirms them."""
     powers = [c for d in range(DEGREE + 1) for c in combinations_with_replacement(symbols, d)]
-    primes, found = list[int](), list[list[int]]()
+    primes, found, generator = list[int](), list[list[int]](), np.random.default_rng(1)
     while len(primes) < PRIMES:
         p, rows = random_prime(generator), list[list[int]]()
         for _ in range(len(powers) + 2 * bool(symbols)):
@@ -367,18 +367,15 @@ def fraction(values: Sequence[int], primes: Sequence[int]) -> Fraction | None:
     return found
 
 
-def in_floats(
-    tree: Mechanism,
-    measured: Sequence[str],
-    form: Reduced,
-    generator: np.random.Generator,
-) -> list[sp.Expr]:
+def in_floats(tree: Mechanism, measured: Sequence[str], form: Reduced) -> list[sp.Expr]:
     """Entries of the reduced form in float64, with the pivots and zeros known, by least squares."""
     n = 3 * (10 * len(tree.bodies) // len(measured) + 3)
     angles = [e for link in tree.links for _, e in getattr(link.primitive, "rotations", ())]
     names = symbols_of([*lengths_of(tree), *angles])
     values = {name: number_of(tree, sp.Symbol(name), "a joint") for name in names}
-    rows = coefficients(State(tree, Reals(generator), n, values, tree.values), measured)
+    rows = coefficients(
+        State(tree, Reals(np.random.default_rng(1)), n, values, tree.values), measured
+    )
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0.0] = 1.0
     kept = [*form.pivots]

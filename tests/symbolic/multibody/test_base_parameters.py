@@ -135,8 +135,9 @@ CLOSED = planar().close("fore", at=(0.3, 0, 0))
 WRONG = [
     (lambda: planar().base_parameters("elbow"), "measured: elbow is no joint and no speed of arm"),
     (lambda: planar().base_parameters([]), "measured: arm has no speed there"),
+    (lambda: planar().base_parameters([1.0]), "measured by arm: 1.0 is neither a name nor"),
     (lambda: CLOSED.base_parameters(), "arm has closed loops .fore_base.: a motion does not"),
-    (lambda: planar().base_parameters().matrix, "arm: a combination holds L; give it a value"),
+    (lambda: planar().base_parameters().matrix, "arm: a joint holds L; give it a value"),
     (lambda: planar().consistent("hand"), "hand is no body of arm"),
     (lambda: planar().inertias("hand"), "hand is no body of arm"),
     (
