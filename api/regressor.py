@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import check_kind
+from kinesym.base.notebook import Displayed
 from kinesym.codegen.evaluate import describe_model, model_jacobians
 from kinesym.codegen.kernel import Program
 from kinesym.internal.problems.pipeline import realise
@@ -22,7 +23,7 @@ from kinesym.symbolic.multibody.base_parameters import BaseParameters
 from kinesym.symbolic.names import by_name, check_known
 
 
-class Regressor:
+class Regressor(Displayed):
     """Y of forces = Y(q, u, u') base parameters, compiled; see `regressor`.
 
     name : of the tree. coordinates, speeds, inputs, forces, parameters : names, in the order of
@@ -41,6 +42,11 @@ class Regressor:
     def __repr__(self) -> str:
         sizes = f"{len(self.forces)} forces, {len(self.parameters)} parameters"
         return f"<regressor of {self.name}: {sizes}>"
+
+    def __str__(self) -> str:
+        groups = ("coordinates", "speeds", "inputs", "forces", "parameters")
+        rows = [f"  {group:<11}  {', '.join(getattr(self, group)) or '-'}" for group in groups]
+        return "\n".join([f"regressor of {self.name}", *rows])
 
     def __call__(
         self,

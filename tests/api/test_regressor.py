@@ -124,6 +124,7 @@ def test_told():
     body = Body("leg", 2.0, (0, 0, 0.3), (0, 0.08, 0), Revolute("y"), at=(0, 0, 1))
     Y = ks.regressor(Tree("leg", [body]).base_parameters())
     assert repr(Y) == "<regressor of leg: 1 forces, 3 parameters>"
+    assert "leg_Jyy, leg_mcx, leg_mcz</td></tr>" in Y._repr_html_()
     with pytest.raises(ValueError, match=r"q has shape \(2\); expected \(1, N\): leg_y"):
         Y([0.0, 1.0], [0.0], [0.0])
     with pytest.raises(ValueError, match="the parameter g has no value; give values="):
