@@ -124,7 +124,7 @@ INTERPRETED = (
     "api/test_observer.py",
     "api/test_python_file.py",
     "api/test_random_effects.py",
-    "api/test_regressor.py",
+    "api/test_regressors.py",
     "api/test_sensors.py",
     "api/test_starts.py",
     "api/test_step_error.py",
