@@ -52,7 +52,8 @@ class BaseParameters(Displayed):
     "base_wrench". standard : names of the inertial parameters of all bodies, in columns of
     `matrix`: `upper_Jxx`, ... about the origin of the body, which is its joint, in its axes
     [kg m^2], first moments `upper_mcx`, ... [kg m], mass `upper_m` [kg]. names : of the
-    combinations, each by the first parameter in it, which is in no other.
+    combinations, each by the first parameter in it, which is in no other. unseen : of inertial
+    parameters that change no force. form : what all this follows from.
     """
 
     tree: Mechanism

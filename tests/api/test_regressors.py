@@ -1,6 +1,7 @@
 """Regressors of base parameters against inverse dynamics and numerical ranks, and fits by bodies
 that exist."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -130,6 +131,8 @@ def test_told():
     with pytest.raises(ValueError, match="the parameter g has no value; give values="):
         Y([0.0], [0.0], [1.0])
     assert Y([0.0], [0.0], [1.0], values={"g": 9.81})[0] == pytest.approx([1.0, -9.81, 0.0])
+    again = pickle.loads(pickle.dumps(Y))
+    assert again([0.0], [0.0], [1.0], values={"g": 9.81})[0] == pytest.approx([1.0, -9.81, 0.0])
     with pytest.raises(ValueError, match="values: height is unknown"):
         Y([0.0], [0.0], [1.0], values={"height": 9.81})
     free = Tree("box", [Body("box", 1.0, joint=Free())]).base_parameters("box")
