@@ -54,7 +54,7 @@ SINGULAR = 1e-7
 #: Noise of torques, as shares of their root mean square.
 NOISE = (0.01, 0.05, 0.2)
 #: What the number of draws is divided by.
-LESS = {"load": 1, "arm": 5, "ur5": 25}
+LESS = {"load": 1, "arm": 1, "ur5": 20}
 #: Standard deviation of the prior of consistent fits around the true parameters, in sizes of what
 #: they are: it only holds what torques do not tell.
 VAGUE = 3.0
