@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from kinesym.inverse import ground_reaction as ground_reaction
     from kinesym.inverse import inverse_dynamics as inverse_dynamics
     from kinesym.listing import show as show
+    from kinesym.regressors import Regressor as Regressor
+    from kinesym.regressors import regressor as regressor
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
     from kinesym.runtime.results.compare import nrmse as nrmse

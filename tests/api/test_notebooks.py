@@ -17,7 +17,7 @@ from kinesym.runtime.results.why import Why
 #: Public classes that are parts of what is written, not results or problems.
 PARTS = {"Interruption", "Phase", "Support", "UnknownHistory", "at_end", "at_start", "integral"}
 #: What other tests make.
-ELSEWHERE = {"ContinuousAdjoint", "Recording"}
+ELSEWHERE = {"ContinuousAdjoint", "Recording", "Regressor"}
 
 
 class Page(HTMLParser):
