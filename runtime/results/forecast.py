@@ -136,7 +136,10 @@ class Forecast(Displayed):
     def doubts(self) -> Sequence[str]:
         """Sentences on parameters whose standard errors do not tell how estimates will scatter, as
         the model bends too much: with the parameter held two standard errors to each side, all else
-        following, the misfit rises otherwise than the parabola that standard errors are of."""
+        following, the misfit rises otherwise than the parabola that standard errors are of. Nothing
+        is said where the motion passes limits, which would hold what follows."""
+        if self.notes:
+            return []
         found, held = list[str](), getattr(self._inference(), "held", None)
         about = self.fit.uncertainty[0]
         for name, row in self.fit.parameters.table.items():

@@ -3,7 +3,7 @@ other noise, or fewer channels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -42,6 +42,14 @@ def only_at(trial: Experiment, number: int, times: Mapping[str, Sequence[Array]]
             std[name] = np.where(kept, std[name], np.inf)
     made = copy(trial)
     object.__setattr__(made, "std", std)
+    return made
+
+
+def unbounded(trial: Experiment, states: Collection[str]) -> Experiment:
+    """Copy without bounds of these states."""
+    made = copy(trial)
+    bounds = {name: own for name, own in trial.bounds.items() if name not in states}
+    object.__setattr__(made, "bounds", bounds)
     return made
 
 

@@ -6,10 +6,11 @@ needed, and the Hessian there is that of Gauss and Newton: one factorisation giv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +22,14 @@ from kinesym.internal.fitting.marginal_fit import marginal
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.solving import fitted_as
+from kinesym.internal.fitting.violations import beyond
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.results.bootstrap import noiseless, remeasured
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.fit import Fit, Step
@@ -34,6 +37,7 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.optimizers import Chosen
 from kinesym.runtime.signals.experiment import Experiment, key_name
+from kinesym.runtime.signals.planned import unbounded
 from kinesym.runtime.statistics.covariance import sizes
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import solver
@@ -46,26 +50,49 @@ _STEPS = 30
 #: Length of a step, in the sizes of the motion, after which the next one is below rounding: steps
 #: of Newton's method are squared.
 _SMALL = 1e-4
+#: Share of its span by which a bound is passed so slightly that nothing is said.
+_SLIGHT = 1e-3
+#: Least size of a bound, as a share of the span of both.
+_LEAST = 0.05
 #: Records with process noise over which the curvature of the likelihood is taken: the mean of so
 #: many has standard errors within some percent.
 DRAWS = 10
 
 
+class Passed(NamedTuple):
+    """A bound or inequality that a motion passes in a trial, by how much at most, and the root mean
+    square of that as a share of its size."""
+
+    condition: str
+    trial: int
+    most: float
+    share: float
+
+    def __str__(self) -> str:
+        return (
+            f"the assumed motion passes {self.condition} by {self.most:.2g} in trial {self.trial}; "
+            "it is as if that was not there"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class CollocationPlan:
-    """A problem of collocation, and the free vector of the assumed motion."""
+    """A problem of collocation, and the free vector of the assumed motion. limits : bounds of that
+    as the problem has them, which do not move it; those of states are taken away."""
 
     problem: Discretisation
     z: Array
+    limits: tuple[Array, Array]
 
     @staticmethod
     def of(problem: Discretisation, guess: Any) -> CollocationPlan:
         """The plan of a guess. Raises `ValueError` for what nothing tells, and where no motion that
         meets the equations is near."""
+        limits, problem = problem.variable_bounds, without_bounds_of_states(problem)
         guesses = FirstGuess(problem)
         by_name = isinstance(guess, Mapping | None)
         z = guesses.assumed(guess) if by_name else guesses.pack(guess)
-        return CollocationPlan(problem, motion_near(problem, z))
+        return CollocationPlan(problem, motion_near(problem, z), limits)
 
     @property
     def runs(self) -> Sequence[Trajectory]:
@@ -89,6 +116,16 @@ class CollocationPlan:
         states = self.problem.model.state_names
         starts = {x: [float(row[x][0]) for row in courses] for x in states if x in courses[0]}
         return {**self.problem.parameters(self.z), **starts}
+
+    @property
+    def owned(self) -> Owned:
+        """The unknown parameters and whose they are."""
+        return self.problem.layout.owned
+
+    @cached_property
+    def passed(self) -> Sequence[Passed]:
+        """Bounds of states, and inequalities, that the motion passes."""
+        return list(_passed(self.problem, self.z, self.limits))
 
     @property
     def inputs(self) -> Sequence[str]:
@@ -187,6 +224,16 @@ class ShootingPlan:
         return found | dict(unknowns.initial_values(self.q))
 
     @property
+    def owned(self) -> Owned:
+        """The unknown parameters and whose they are."""
+        return self.problem.given.unknowns.owned
+
+    @property
+    def passed(self) -> Sequence[Passed]:
+        """Bounds of states that the motion passes: shooting has none."""
+        return ()
+
+    @property
     def inputs(self) -> Sequence[str]:
         """Names of unknown inputs: there are no errors with these."""
         return ()
@@ -249,6 +296,51 @@ def check_told(problem: ShootingProblem, guess: Any) -> None:
                 f"nothing tells what is assumed of parameter {name}; give it in the guess, "
                 f"guess={{{name!r}: ...}}"
             )
+
+
+def without_bounds_of_states(problem: Discretisation) -> Discretisation:
+    """The problem without bounds of states, by which an assumed motion would be moved, but for
+    those that hold a state at a value."""
+    same, held = np.equal(*problem.variable_bounds), set[str]()
+    for k in range(len(problem.trials)):
+        held |= {name for name, _, row in problem.layout.named_rows(same, k) if row.any()}
+    gone, given = {*problem.model.state_names} - held, problem.formulation
+    if not gone & {*given.bounds, *chain(*(trial.bounds for trial in problem.trials))}:
+        return problem
+    bounds = {x: pair for x, pair in given.bounds.items() if x not in gone}
+    free = replace(problem, formulation=replace(given, bounds=bounds))
+    return free.on([unbounded(trial, gone) for trial in problem.trials])
+
+
+def _passed(problem: Discretisation, z: Array, limits: tuple[Array, Array]) -> Iterator[Passed]:
+    """See `CollocationPlan.passed`."""
+    layout, off = problem.layout, (beyond(z, limits), _shares(z, limits))
+    for k in range(len(problem.trials)):
+        rows = (layout.named_rows(each, k) for each in off)
+        for (name, place, excess), (_, _, share) in zip(*rows, strict=True):
+            if place is None or name not in layout.at_nodes:
+                yield from _if_passed(f"bounds of {name}", k, excess, share)
+    sides, found = problem.constraint_bounds, problem.constraints(z)
+    excess = np.where(np.less(*sides), beyond(found, sides), 0.0)
+    shares = np.where(np.less(*sides), _shares(found, sides), 0.0)
+    for k, _, label, here in layout.constraint_rows():
+        yield from _if_passed(str(label), k, excess[here], shares[here])
+
+
+def _if_passed(condition: str, trial: int, excess: Array, share: Array) -> Iterator[Passed]:
+    if share.max(initial=0.0) > _SLIGHT:
+        yield Passed(condition, trial, float(excess.max()), float(np.sqrt(np.mean(share**2))))
+
+
+def _shares(values: Array, bounds: tuple[Array, Array]) -> Array:
+    """Distance of values (n,) outside their bounds, as a share of the size of the bound: its own,
+    or some of the span where it is near zero."""
+    with np.errstate(invalid="ignore"):
+        span = bounds[1] - bounds[0]
+    span = np.where(np.isfinite(span) & (span > 0.0), span, 1.0)
+    passed = np.where(values > bounds[1], bounds[1], bounds[0])
+    size = np.where(np.isfinite(passed), np.abs(passed), 1.0)
+    return np.asarray(beyond(values, bounds) / np.maximum(size, _LEAST * span))
 
 
 def drawn_noise(problem: Discretisation, rng: np.random.Generator) -> Array:
