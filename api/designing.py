@@ -42,9 +42,9 @@ def design(
     worst of them. over : what is free: inputs, each with `sines(...)`, the limits of a sum of
     sines, or a list of inputs, as large and of the same band as they are in the experiments;
     starting values of states with bounds, {theta: (-0.5, 0.5)}, a value for each trial. Bounds of
-    states that the problem has hold for the designed motion. samples :
-    how many samples of each channel are to be taken, a number or {channel: number}; they are chosen
-    among those of the experiments, after all else.
+    states and conditions of the path that the problem has hold for the designed motion. samples :
+    how many samples of each channel are to be taken, of all trials together, a number or {channel:
+    number}; they are chosen among those of the experiments, after all else.
 
     criterion : "worst", the largest relative standard error of a parameter; "D", the volume of the
     ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
@@ -136,6 +136,11 @@ def _free(problem: Collocation | Shooting, over: Any) -> Free:
                 f"{checks.shown(limits)}"
             )
         for k, trial in enumerate(trials):
+            if trial.free_duration:
+                raise ValueError(
+                    f"the course of {name} has no frequencies where the duration of trial {k} is "
+                    "unknown; give times"
+                )
             if name not in trial.inputs:
                 raise ValueError(f"input {name} of trial {k} has no samples at the nodes")
             with checks.naming(f"input {name}"):
@@ -162,6 +167,8 @@ def _samples(given: Any, trials: Sequence[Experiment]) -> dict[str, int]:
     channels = list(dict.fromkeys(name for trial in trials for name in trial.measured))
     if given is None:
         return {}
+    if any(trial.free_duration for trial in trials):
+        raise ValueError("times of samples are chosen where durations are known; give times")
     if not isinstance(given, Mapping):
         return dict.fromkeys(channels, checks.count(given, "samples"))
     found = dict[str, int]()

@@ -128,7 +128,7 @@ def test_bounds_of_states_do_not_move_the_motion_but_are_told() -> None:
         assert told.standard_errors() == pytest.approx(free.standard_errors(), rel=1e-6)
         assert "the assumed motion passes" in str(told) and "doubtful" not in str(told)
     low = {x: (-9.0, 0.2)}
-    found = ks.design(spring(bounds=low), GUESS, {x: (-0.01, 0.5)}, tries=1, iterations=5)
+    found = ks.design(spring(bounds=low), GUESS, {x: (-0.01, 0.5)}, tries=1, iterations=2)
     assert 0.1 < found.starts["x"][0] < 0.21
     limits = {F: ks.sines(band=(0.1, 1.0), rms=9.0, waves=1)}
     found = ks.design(spring(bounds=low), GUESS, limits, tries=1, iterations=1)
@@ -177,6 +177,22 @@ def test_bad_input(about: dict[str, Any], words: str) -> None:
 def test_a_start_that_a_condition_tells_is_refused() -> None:
     with pytest.raises(ValueError, match="does not begin where over lets x begin"):
         ks.design(spring(boundary=[ks.at_start(x) - 0.1]), GUESS, {x: (-0.5, 0.5)})
+
+
+def test_no_frequencies_without_a_duration() -> None:
+    plan = ks.Experiment(
+        nodes=21,
+        duration=(1.0, 9.0),
+        inputs={F: np.sin(np.linspace(0, 6, 21))},
+        measurements={x: np.zeros(21)},
+        std={x: 0.01},
+    )
+    end = [ks.at_end(x)]
+    problem = ks.Collocation(spring().model, plan, {k: (0, 100), c: (0, 10)}, boundary=end)
+    guess = {**GUESS, x: 0.5, "duration": 3.5}
+    for about, words in (({"over": [F]}, "has no frequencies"), ({"samples": 5}, "durations are")):
+        with pytest.raises(ValueError, match=words):
+            ks.design(problem, guess, **about)
 
 
 def test_samples_that_a_scheme_compares_together_are_refused() -> None:

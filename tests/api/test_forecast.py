@@ -169,6 +169,22 @@ def test_repeats_have_starts_and_owners_of_their_own():
     assert three["k[B]"] == 50.0
 
 
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_priors_are_as_exact_as_they_say_wherever_the_guess_is(kind):
+    """A line whose slope has a prior, with another slope assumed: the sum of both informations."""
+    problem = lines(kind)
+    about = LINES, problem.trials[0]
+    unknown = {a: ks.normal(5.0, 0.02), b: None}
+    if kind == "collocation":
+        problem = ks.Collocation(*about, unknown=unknown)
+    else:
+        problem = ks.Shooting(*about, unknown=unknown, initial={x: None, z: None})
+    found = ks.forecast(problem, GUESS)
+    expected = (slope(TIME, 0.1) ** -2 + 0.02**-2) ** -0.5
+    assert found.parameters.table["a"].standard_error == pytest.approx(expected, rel=1e-6)
+    assert not found.doubts
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

@@ -7,6 +7,7 @@ needed, and the Hessian there is that of Gauss and Newton: one factorisation giv
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -144,7 +145,7 @@ class CollocationPlan:
     def fit(self) -> Solution:
         """The fit of the record without noise. Raises as `Curvature.confidence`."""
         record = noiseless(self.runs)
-        problem = self.problem.on(remeasured(self.trials, record))
+        problem = self.problem.on(remeasured(self.trials, record)).with_priors(self._priors())
         integrated = problem.estimation.integrated
         if (
             problem.estimation.mixed and not integrated
@@ -168,6 +169,16 @@ class CollocationPlan:
             about = Curvature.at(problem, solution).uncertainty()
         solution = replace(solution, uncertainty=[about])
         return replace(solution, inference=partial(inference, problem, solution))
+
+    def _priors(self) -> dict[str, tuple[float, float]]:
+        """Means and standard deviations of priors as if they, too, were measured without noise: of
+        what has a prior the assumed value, or the mean over owners."""
+        owned, values = self.problem.layout.owned, self.problem.layout.parameter_values(self.z)
+        members = np.array(owned.members, dtype=object)
+        return {
+            name: (float(np.mean(values[members == name])), deviation)
+            for name, (_, deviation) in self.problem.priors.items()
+        }
 
     def _of_process_noise(self) -> Uncertainty:
         """Uncertainty from the mean curvature of the marginal likelihood of records with process
@@ -258,6 +269,11 @@ class ShootingPlan:
         """The fit of the record without noise."""
         plan = self.on(remeasured(self.trials, noiseless(self.runs)))
         task = plan.problem.identification()
+        if priors := task.trials.priors:  # as if they, too, were measured without noise
+            trials, values = copy(task.trials), self.q[priors.places]
+            means = np.where(priors.log, np.log(np.where(priors.log, values, 1.0)), values)
+            trials.priors = replace(priors, means=means)
+            task = replace(task, task=replace(task.task, trials=trials))
         chosen = Chosen("least-squares", True, False, 1e-10, 0, {})
         return task.found([Step(task.trials.cost(self.q), self.q)], chosen)
 
