@@ -54,13 +54,25 @@ def unbounded(trial: Experiment, states: Collection[str]) -> Experiment:
 
 
 def driven(trial: Experiment, courses: Mapping[str, Array]) -> Experiment:
-    """Copy with other courses (N,) of these inputs, with straight lines between the nodes."""
+    """Copy with other courses (N,) of these inputs, with straight lines between the nodes; before
+    the first node they are as they were, for delays."""
     made, grid = copy(trial), trial.grid
-    signals = {name: Signal(grid, row) for name, row in courses.items()}
+    signals = {
+        name: Signal(*_after(trial.signals[name], grid, row)) for name, row in courses.items()
+    }
     object.__setattr__(made, "signals", {**trial.signals, **signals})
     object.__setattr__(made, "inputs", {**trial.inputs, **courses})
     object.__setattr__(made, "held", trial.held.difference(courses))
     return made
+
+
+def _after(past: Signal, grid: Array, row: Array) -> tuple[Array, Array]:
+    """Times and values of a course on a grid, after those of a signal before it."""
+    begin, step = past.span[0], float(np.median(np.diff(grid)))
+    if past.expressions or not begin < grid[0] - _TOGETHER * step:
+        return grid, row
+    times = np.linspace(begin, grid[0], int(np.ceil((grid[0] - begin) / step)) + 1)[:-1]
+    return np.concatenate([times, grid]), np.concatenate([past(times), row])
 
 
 def replanned(

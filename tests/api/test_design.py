@@ -179,6 +179,17 @@ def test_a_start_that_a_condition_tells_is_refused() -> None:
         ks.design(spring(boundary=[ks.at_start(x) - 0.1]), GUESS, {x: (-0.5, 0.5)})
 
 
+def test_an_input_that_acts_later_keeps_its_past() -> None:
+    model = ks.Model("late", [x], [F], [k], [x.diff(t) + k * x - ks.delayed(F, 0.3)])
+    time = np.linspace(0.0, 5.0, 51)
+    push = ks.Signal(np.append(-0.5, time), np.append(2.0, np.sin(time)))
+    plan = ks.Experiment(time, {F: push}, {x: np.zeros(51)}, {x: 0.01})
+    problem = ks.Collocation(model, plan, {k: (0, 10)})
+    limits = {F: ks.sines(rms=1.0, waves=1)}
+    found = ks.design(problem, {k: 1.0, x: 0.0}, limits, tries=1, iterations=1)
+    np.testing.assert_allclose(found.trials[0].signals["F"]([-0.5]), 2.0)
+
+
 def test_no_frequencies_without_a_duration() -> None:
     plan = ks.Experiment(
         nodes=21,

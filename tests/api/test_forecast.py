@@ -154,6 +154,24 @@ def test_doubt_where_the_misfit_is_no_parabola(std, doubtful):
         assert ("of k is doubtful: 2 standard errors away" in str(found)) is doubtful
 
 
+def test_a_motion_with_multipliers_is_the_assumed_one():
+    """A pendulum in Cartesian coordinates is known as well as by its angle: the multiplier that
+    keeps it on its circle is zero, and does not hold the rest."""
+    y, vx, vy, force, angle, rate = ks.dynamicsymbols("y vx vy force angle rate")
+    time, g = np.linspace(0.0, 2.0, 41), sp.Symbol("g")
+    about = [x.diff(t) - vx, y.diff(t) - vy, vx.diff(t) + force * x, vy.diff(t) + force * y + g]
+    plane = ks.Model("plane", [x, y, vx, vy, force], [], [g], [*about, x**2 + y**2 - 1])
+    rates = [angle.diff(t) - rate, rate.diff(t) + g * sp.sin(angle)]
+    polar = ks.Model("polar", [angle, rate], [], [g], rates, outputs={"x": sp.sin(angle)})
+    trial = ks.Experiment(time, measurements={"x": np.zeros(41)}, std={"x": 0.01})
+    starts = {x: np.sin(0.5), y: -np.cos(0.5), vx: 0.0, vy: 0.0, force: 9.8}
+    found = ks.forecast(ks.Collocation(plane, trial, {g: (1, 20)}), {g: 9.81, **starts})
+    assert found.trials[0]["x"][0] == pytest.approx(np.sin(0.5), rel=0.01)
+    other = ks.Collocation(polar, trial, {g: (1, 20)})
+    by_angle = ks.forecast(other, {g: 9.81, angle: 0.5, rate: 0.0})
+    assert found.standard_errors()["g"] == pytest.approx(by_angle.standard_errors()["g"], rel=0.01)
+
+
 def test_repeats_have_starts_and_owners_of_their_own():
     """Two subjects with a stiffness each: three repeats are known as the root of three better."""
     time = np.linspace(0.0, 4.0, 201)

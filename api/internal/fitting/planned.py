@@ -30,6 +30,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.bounds import entries_of
 from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.results.bootstrap import noiseless, remeasured
 from kinesym.runtime.results.estimates import Uncertainty
@@ -51,6 +52,8 @@ _STEPS = 30
 #: Length of a step, in the sizes of the motion, after which the next one is below rounding: steps
 #: of Newton's method are squared.
 _SMALL = 1e-4
+#: Share of the largest size of the motion up to which a trajectory is rounding.
+_ROUNDING = 1e-12
 #: Share of its span by which a bound is passed so slightly that nothing is said.
 _SLIGHT = 1e-3
 #: Least size of a bound, as a share of the span of both.
@@ -380,6 +383,10 @@ def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -
     """
     layout, (low, high) = problem.layout, problem.constraint_bounds
     size = sizes(problem.nlp, z)
+    alone = {*layout.states} - {*layout.at_nodes}  # without a rate: they follow from the others,
+    follows = entries_of(layout, [alone] * len(problem.trials))  # and may be nearly zero here
+    size[follows] = size.max(initial=1.0)
+    size[size < _ROUNDING * size.max(initial=0.0)] = 0.0
     stiffness = np.where(size > 0.0, size, 1.0) ** -2.0
     lower, upper = problem.variable_bounds
     stiffness[layout.parameter_offset :] = np.inf
