@@ -154,6 +154,15 @@ def test_doubt_where_the_misfit_is_no_parabola(std, doubtful):
         assert ("of k is doubtful: 2 standard errors away" in str(found)) is doubtful
 
 
+def test_a_motion_far_from_the_guess_is_told():
+    """Of a plant that falls over, whose simulation does not reach the end."""
+    time = np.linspace(0.0, 10.0, 101)
+    fall = ks.Model("fall", [x], [], [k], [x.diff(t) - k * x - x**3])
+    trial = ks.Experiment(time, measurements={x: np.zeros(101)}, std={x: 0.01})
+    found = ks.forecast(ks.Collocation(fall, trial, unknown={k: None}), {k: 2.0, x: 0.1})
+    assert "is close to the guess in trial 0: assumed is one" in str(found)
+
+
 def test_a_motion_with_multipliers_is_the_assumed_one():
     """A pendulum in Cartesian coordinates is known as well as by its angle: the multiplier that
     keeps it on its circle is zero, and does not hold the rest."""

@@ -54,6 +54,8 @@ _STEPS = 30
 _SMALL = 1e-4
 #: Share of the largest size of the motion up to which a trajectory is rounding.
 _ROUNDING = 1e-12
+#: Distance of the assumed motion from the guess, as a share of its size, that is worth a word.
+_FAR = 0.1
 #: Share of its span by which a bound is passed so slightly that nothing is said.
 _SLIGHT = 1e-3
 #: Least size of a bound, as a share of the span of both.
@@ -82,11 +84,13 @@ class Passed(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class CollocationPlan:
     """A problem of collocation, and the free vector of the assumed motion. limits : bounds of that
-    as the problem has them, which do not move it; those of states are taken away."""
+    as the problem has them, which do not move it; those of states are taken away. notes : on how
+    far it is from what the guess says."""
 
     problem: Discretisation
     z: Array
     limits: tuple[Array, Array]
+    notes: Sequence[str] = ()
 
     @staticmethod
     def of(problem: Discretisation, guess: Any) -> CollocationPlan:
@@ -96,7 +100,8 @@ class CollocationPlan:
         guesses = FirstGuess(problem)
         by_name = isinstance(guess, Mapping | None)
         z = guesses.assumed(guess) if by_name else guesses.pack(guess)
-        return CollocationPlan(problem, motion_near(problem, z), limits)
+        found = motion_near(problem, z)
+        return CollocationPlan(problem, found, limits, list(_moved(problem, z, found)))
 
     @property
     def runs(self) -> Sequence[Trajectory]:
@@ -248,6 +253,11 @@ class ShootingPlan:
         return ()
 
     @property
+    def notes(self) -> Sequence[str]:
+        """Sentences on how far the motion is from what the guess says: it is that."""
+        return ()
+
+    @property
     def inputs(self) -> Sequence[str]:
         """Names of unknown inputs: there are no errors with these."""
         return ()
@@ -329,6 +339,24 @@ def without_bounds_of_states(problem: Discretisation) -> Discretisation:
     bounds = {x: pair for x, pair in given.bounds.items() if x not in gone}
     free = replace(problem, formulation=replace(given, bounds=bounds))
     return free.on([unbounded(trial, gone) for trial in problem.trials])
+
+
+def _moved(problem: Discretisation, guess: Array, z: Array) -> Iterator[str]:
+    """Sentences on states whose motion z is far from that of a guess."""
+    for k in range(len(problem.trials)):
+        before, after = problem.courses(guess, k), problem.courses(z, k)
+        far = {x: np.abs(after[x] - before[x]) for x in problem.model.state_names if x in after}
+        names = [
+            x
+            for x, off in far.items()
+            if x in problem.layout.at_nodes and off.max() > _FAR * np.abs(after[x]).max()
+        ]
+        if names:
+            x = max(names, key=lambda x: float(far[x].max() / np.abs(after[x]).max()))
+            yield (
+                f"no motion that meets the equations is close to the guess in trial {k}: assumed "
+                f"is one that is {far[x].max():.2g} from it in {x}; give trajectories of the states"
+            )
 
 
 def _passed(problem: Discretisation, z: Array, limits: tuple[Array, Array]) -> Iterator[Passed]:
