@@ -86,7 +86,7 @@ class Inference(Protocol):
         """Pulls of the residuals on the estimates."""
 
     def without(self, record: Record, solve: bool) -> Left:
-        """Estimates from measurements of which some are missing (NaN): by one Newton step from the
+        """Estimates from measurements of which some are missing (NaN): by one Gauss-Newton step from the
         estimates, or solved again from there. Standard deviations that are estimated are those of
         all samples, unless all share one. Raises `ValueError` where nothing can be told."""
 
