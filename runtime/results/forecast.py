@@ -232,7 +232,7 @@ class Forecast(Displayed):
         return "\n".join([*lines, *(f"  {words}" for words in dict.fromkeys(about))])
 
     def _about(self) -> list[str]:
-        """All sentences."""
+        """Sentences on all of it."""
         said = *self.uncertainty.notes, *self.doubts, *self.passed, *self.notes
         return [*self.sentences(), *said]
 
