@@ -101,6 +101,9 @@ def test_samples_are_chosen_for_the_criterion_and_the_worst_guess() -> None:
     guesses = [GUESS, {**GUESS, k: 30.0}]
     found = ks.design(spring(), guesses, samples=5)
     again = ks.Collocation(spring().model, found.trials, {k: (0, 100), c: (0, 10)})
+    taken = found.trials[0].measurements["x"]
+    assert np.isfinite(found.trials[0].std["x"]).all()
+    np.testing.assert_array_equal(again.trials[0].grid[~np.isnan(taken)], found.times["x"][0])
     told = [ks.forecast(again, guess).parameters.table.values() for guess in guesses]
     assert found.values[1] == pytest.approx(
         max(row.standard_error / row.value for table in told for row in table), rel=1e-4
