@@ -86,8 +86,8 @@ class Inference(Protocol):
         """Pulls of the residuals on the estimates."""
 
     def without(self, record: Record, solve: bool) -> Left:
-        """Estimates from measurements of which some are missing (NaN): by one Gauss-Newton step from the
-        estimates, or solved again from there. Standard deviations that are estimated are those of
+        """Estimates from measurements of which some are missing (NaN): by one Gauss-Newton step
+        from the estimates, or solved again from there. Standard deviations that are estimated are those of
         all samples, unless all share one. Raises `ValueError` where nothing can be told."""
 
     def bands(self, names: Collection[str] | None = None) -> Bands:

@@ -27,9 +27,9 @@ class Lacking:
     nothing is left is no part of it.
 
     here : its curvature there, of Gauss and Newton: multipliers are those of samples that are
-    missing, too, and the exact curvature with them leads farther astray, or is not positive. start
-    : that solution, with its multipliers. pull : gradient (n,) by which the samples that are missing
-    held it. parameters : numbers of its parameters among all, of which there are `count`.
+    missing, too, and the exact curvature with them leads farther astray, or is not positive.
+    start : that solution, with its multipliers. pull : gradient (n,) by which the samples that are
+    missing held it. parameters : numbers of its parameters among all, of which there are `count`.
     """
 
     here: Curvature
