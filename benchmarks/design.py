@@ -3,8 +3,8 @@
 Standing on a platform (Moore, van den Bogert 2015; 8 gains) whose motion has the rms and the band
 of the sum of sines of the paper, and with which no angle goes farther than with that; a robot of
 two links whose torque is free within rms and amplitude; times of samples of Box and Lucas (1959).
-The criterion is the largest relative standard error, before and designed; *scatter* is that of fits of
-noisy records of the designed experiment over its standard errors, in the geometric mean of the
+The criterion is the largest relative standard error, before and designed; *scatter* is that of fits
+of noisy records of the designed experiment over its standard errors, in the geometric mean of the
 parameters, 1 where these came true.
 
     python benchmarks/design.py [--fits 200] [--tries 3] [--write]
