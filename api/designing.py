@@ -8,32 +8,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from kinesym.base import checks
 from kinesym.collocation import Collocation
 from kinesym.forecasting import forecast
-from kinesym.internal.fitting.designs import (
-    Designing,
-    Free,
-    Scored,
-    fewer,
-    of_combination,
-)
-from kinesym.internal.fitting.designs import (
-    scored as scored_by,
-)
-from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.designs import Designing, Free, Scored, criterion_of, fewer, score
 from kinesym.internal.fitting.planned import CollocationPlan, Plan, ShootingPlan
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
-from kinesym.internal.problems.formulation import formulate
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.design import Design
 from kinesym.runtime.results.forecast import Forecast
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.sines import Sines, sines
-from kinesym.runtime.statistics.criteria import CRITERIA
+from kinesym.runtime.statistics.criteria import CRITERIA, UNKNOWN
 from kinesym.shooting import Shooting
 
 
@@ -54,9 +42,9 @@ def design(
     worst of them. over : what is free: inputs, each with `sines(...)`, the limits of a sum of
     sines, or a list of inputs, as large and of the same band as they are in the experiments;
     starting values of states with bounds, {theta: (-0.5, 0.5)}, a value for each trial. Bounds of
-    states that the problem has hold for the designed motion. samples :
-    how many samples of each channel are to be taken, a number or {channel: number}; they are chosen
-    among those of the experiments, after all else.
+    states and conditions of the path that the problem has hold for the designed motion. samples :
+    how many samples of each channel are to be taken, of all trials together, a number or {channel:
+    number}; they are chosen among those of the experiments, after all else.
 
     criterion : "worst", the largest relative standard error of a parameter; "D", the volume of the
     ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
@@ -72,53 +60,44 @@ def design(
     guesses = list(guess) if isinstance(guess, list) else [guess]
     if not guesses or not all(isinstance(each, Mapping) for each in guesses):
         raise ValueError("guess is a mapping of names to values, or a list of some")
-    loose, limits = _unbounded(problem)
-    before, given = forecast(loose, guesses[0]), list(problem.trials)
+    before, given = forecast(problem, guesses[0]), list(problem.trials)
     free, count = _free(problem, over), _samples(samples, given)
     if not free.size and not count:
         raise ValueError("nothing is free: give inputs or starts in over, or samples")
+    if count and isinstance(problem, Collocation) and problem.problem.estimation.integrated:
+        raise ValueError("samples are not chosen with process noise or random effects; leave them")
+    if not before.fit.parameters:
+        raise ValueError("nothing is unknown: a design is for parameters of the problem")
     named = [{key_name(key): value for key, value in each.items()} for each in guesses]
-    scored = _scored(criterion, before.fit)
-    search = Designing(partial(_plan, loose), given, named, free, scored, limits)
+    wanted, plan = _wanted(criterion, before.fit), partial(_plan, problem)
+    search = Designing(plan, given, named, free, score(wanted, smooth=True))
     counted = checks.count(tries, "tries"), checks.count(iterations, "iterations")
-    first, x = max(scored(plan.fit()) for plan in search.plans(None)), np.zeros(0)
+    exact, x, plans = score(wanted), np.zeros(0), search.plans(None)
+    first = max(exact(plan.fit()) for plan in plans)
+    criteria = [criterion_of(wanted, plan) for plan in plans] if count else []
     if free.size:
+        _check_starts(search)
         x = search.best(*counted, checks.count(seed, "seed", least=0))
     plans, times = search.plans(x), dict[str, list[Array]]()
     if count:
-        chosen = CRITERIA.get(criterion, CRITERIA["worst"])
-        plans[0], times = fewer(plans[0], count, chosen)
-    last = max(scored(plan.fit()) for plan in plans)
+        plans, times = fewer(plans, count, criteria)
+    last, after = _forecast(plans, exact)
     _, begun = free.parts(x, [trial.grid for trial in given])
     starts = dict[str, list[float]]()
     for (_, name), value in begun.items():
         starts.setdefault(name, []).append(value)
     return Design(
         before=before,
-        after=Forecast(plans[0].fit()),
+        after=after,
         trials=list(plans[0].trials),
         given=given,
-        criterion=criterion if isinstance(criterion, str) else f"standard error of {criterion}",
-        values=(float(np.exp(first)), float(np.exp(last))),
+        criterion=wanted if wanted in CRITERIA else f"standard error of {wanted}",
+        values=(float(np.exp(first)) if first < UNKNOWN else np.inf, float(np.exp(last))),
         inputs=list(dict.fromkeys(name for _, name in free.courses)),
         starts=starts,
         times=times,
+        notes=list(dict.fromkeys(str(each) for plan in plans for each in plan.passed)),
     )
-
-
-def _unbounded(
-    problem: Collocation | Shooting,
-) -> tuple[Collocation | Shooting, dict[str, tuple[float, float]]]:
-    """The problem without bounds of states, by which the assumed motion would be moved; and these,
-    as numbers."""
-    if isinstance(problem, Shooting) or not problem.problem.formulation.bounds:
-        return problem, {}
-    formulation, names = problem.problem.formulation, problem.model.state_names
-    question = formulation.question
-    bounds = {x: pair for x, pair in formulation.bounds.items() if x in names}
-    others = {x: pair for x, pair in (question.bounds or {}).items() if key_name(x) not in bounds}
-    made = Discretisation.of(*formulate(replace(question, bounds=others)), problem.problem.threads)
-    return Collocation.of(made), bounds
 
 
 def _plan(
@@ -157,6 +136,11 @@ def _free(problem: Collocation | Shooting, over: Any) -> Free:
                 f"{checks.shown(limits)}"
             )
         for k, trial in enumerate(trials):
+            if trial.free_duration:
+                raise ValueError(
+                    f"the course of {name} has no frequencies where the duration of trial {k} is "
+                    "unknown; give times"
+                )
             if name not in trial.inputs:
                 raise ValueError(f"input {name} of trial {k} has no samples at the nodes")
             with checks.naming(f"input {name}"):
@@ -183,6 +167,8 @@ def _samples(given: Any, trials: Sequence[Experiment]) -> dict[str, int]:
     channels = list(dict.fromkeys(name for trial in trials for name in trial.measured))
     if given is None:
         return {}
+    if any(trial.free_duration for trial in trials):
+        raise ValueError("times of samples are chosen where durations are known; give times")
     if not isinstance(given, Mapping):
         return dict.fromkeys(channels, checks.count(given, "samples"))
     found = dict[str, int]()
@@ -193,11 +179,43 @@ def _samples(given: Any, trials: Sequence[Experiment]) -> dict[str, int]:
     return found
 
 
-def _scored(criterion: Any, fit: Trials) -> Scored:
-    """The criterion, checked on the fit of the experiments as they are."""
-    if isinstance(criterion, str) and criterion in CRITERIA:
-        return scored_by(CRITERIA[criterion])
+def _wanted(criterion: Any, fit: Trials) -> Any:
+    """The criterion, checked: the name of one or of a parameter, or an expression."""
     if isinstance(criterion, str):
         checks.check_choice(criterion, [*CRITERIA, *fit.parameters], "criterion")
-        criterion = sp.Symbol(criterion)
-    return of_combination(criterion)
+    return criterion
+
+
+def _forecast(plans: Sequence[Plan], score: Scored) -> tuple[float, Forecast]:
+    """The worst criterion of plans, and the forecast of the first. Raises `ValueError` if they do
+    not tell what is wanted."""
+    words = (
+        "no design that was tried tells what is wanted; take more samples, let more be free, or "
+        "fix what cannot be known"
+    )
+    try:
+        fits = [plan.fit() for plan in plans]
+    except ValueError as error:  # of a matrix that tells nothing
+        raise ValueError(words) from error
+    value = max(map(score, fits))
+    if value >= UNKNOWN:
+        raise ValueError(words)
+    return value, Forecast(fits[0])
+
+
+def _check_starts(search: Designing) -> None:
+    """Raise `ValueError` for starts that something else tells: motions that do not follow them."""
+    free, grids = search.free, [trial.grid for trial in search.trials]
+    x = free.drawn(np.random.default_rng(0))
+    found = list[Array]()
+    for share in (0.25, 0.75) if free.starts else ():
+        x[len(x) - len(free.starts) :] = share
+        runs = search.plans(x)[0].runs
+        found.append(np.array([runs[trial][name][0] for trial, name in free.parts(x, grids)[1]]))
+    for (trial, name), moved in zip(free.starts, np.diff(found, axis=0).ravel(), strict=True):
+        low, high = free.starts[trial, name]
+        if not moved > 0.4 * (high - low):
+            raise ValueError(
+                f"the motion of trial {trial} does not begin where over lets {name} begin: a "
+                f"condition, or a trajectory in the guess, says so; leave that out, or {name}"
+            )

@@ -103,7 +103,8 @@ def _forecast(plan: Plan, guess: Any, lasting: Mapping[str, float], case: _Case)
     std = {**(case.std or {}), **dict.fromkeys(case.without or (), np.inf)}
     if std:
         plan = plan.on([assumed_noise(trial, std) for trial in plan.trials])
-    return Forecast(plan.fit(), correlation=lasting)
+    passed = [str(each) for each in plan.passed]
+    return Forecast(plan.fit(), correlation=lasting, passed=passed, notes=plan.notes)
 
 
 def _again(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:

@@ -121,8 +121,7 @@ def scatter(case: Case, found: ks.Design, fits: int) -> float:
         trials = []
         for trial, run in zip(found.trials, found.after.trials, strict=True):
             y = {n: run[n] + rng.standard_normal(len(run[n])) * s for n, s in noise(trial).items()}
-            std = {n: np.where(np.isfinite(s), s, 1.0) for n, s in trial.std.items()}
-            trials.append(ks.Experiment(trial.grid, trial.signals, y, std))
+            trials.append(ks.Experiment(trial.grid, trial.signals, y, dict(trial.std)))
         question = case.problem.problem.formulation.question
         problem = ks.Collocation(question.system, trials, unknown=question.unknown)
         fit = problem.solve(case.guess)
@@ -134,7 +133,8 @@ def scatter(case: Case, found: ks.Design, fits: int) -> float:
 
 def noise(trial: ks.Experiment) -> dict[str, np.ndarray]:
     """Standard deviations of samples, NaN where none is taken."""
-    return {name: np.where(np.isfinite(row), row, np.nan) for name, row in trial.std.items()}
+    taken = {name: np.isfinite(row) for name, row in trial.measurements.items()}
+    return {name: np.where(taken[name], row, np.nan) for name, row in trial.std.items()}
 
 
 def farthest(told: ks.Forecast) -> float:

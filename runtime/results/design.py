@@ -24,7 +24,8 @@ class Design(Displayed):
     experiments, whose measurements have the values of the given ones. starts : of states that were
     free, by name, one for each trial. times : of samples, by channel, one array for each trial,
     where these were chosen. criterion : its name. values : of the criterion before and after, a
-    relative standard error but for that of a combination. inputs : names of those that were free.
+    relative standard error but for that of a parameter or combination, infinite where it could not
+    be known. inputs : names of those that were free. notes : on limits that were passed.
     """
 
     before: Forecast
@@ -36,6 +37,7 @@ class Design(Displayed):
     inputs: Sequence[str] = ()
     starts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     times: Mapping[str, Sequence[Array]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     @property
     def gain(self) -> float:
@@ -43,7 +45,7 @@ class Design(Displayed):
         return self.values[0] / self.values[1]
 
     def __repr__(self) -> str:
-        return f"<design: {self.criterion} {self.values[0]:.3g} -> {self.values[1]:.3g}>"
+        return f"<design: {self.criterion} {_told(self.values[0])} -> {self.values[1]:.3g}>"
 
     def __str__(self) -> str:
         before, after = self.before.parameters, self.after.parameters
@@ -51,10 +53,11 @@ class Design(Displayed):
         for name in after:
             was, now = before.table[name].standard_error, after.table[name].standard_error
             label = with_unit(name, after.units)
-            rows.append((label, f"+- {was:.3g}", f"+- {now:.3g}", f"{was / now:.3g}"))
+            factor = f"{was / now:.3g}" if np.isfinite(was) and now > 0.0 else ""
+            rows.append((label, _error(was), _error(now), factor))
         head = (
             f"design of {listed([*self.inputs, *self.starts, *self.times])}: {self.criterion} "
-            f"{self.values[0]:.3g} before, {self.values[1]:.3g} designed"
+            f"{_told(self.values[0])} before, {self.values[1]:.3g} designed"
         )
         more = [
             f"{x} at the start: {listed(f'{v:.4g}' for v in row)}" for x, row in self.starts.items()
@@ -64,6 +67,7 @@ class Design(Displayed):
             for name, rows_ in self.times.items()
             for row in rows_
         ]
+        more += self.notes
         return "\n".join([head, *(f"  {line}" for line in [*aligned(rows, (0,)), *more])])
 
     def plot(self, trial: int = 0) -> Any:
@@ -86,3 +90,11 @@ class Design(Displayed):
         last.set_ylabel("standard error [%]")
         last.legend(loc="upper right", fontsize="small")
         return figure
+
+
+def _told(value: float) -> str:
+    return f"{value:.3g}" if np.isfinite(value) else "not known"
+
+
+def _error(error: float) -> str:
+    return f"+- {error:.3g}" if np.isfinite(error) else "cannot be known"

@@ -69,12 +69,13 @@ class Forecast(Displayed):
     that a fit of such a record will have: `forecast.parameters.table["k"].standard_error`. NaN
     marks what cannot be known. fit : the fit that the record without noise would give. variants :
     by variation of the experiment the same table. correlation : of noise in time [s], by channel.
-    notes : sentences on what was assumed.
+    passed : sentences on limits that the assumed motion passes; notes : on what else was assumed.
     """
 
     fit: Trials
     variants: Mapping[Varied, Estimates] = field(default_factory=dict)
     correlation: Mapping[str, float] = field(default_factory=dict)
+    passed: Sequence[str] = ()
     notes: Sequence[str] = ()
 
     @cached_property
@@ -136,7 +137,10 @@ class Forecast(Displayed):
     def doubts(self) -> Sequence[str]:
         """Sentences on parameters whose standard errors do not tell how estimates will scatter, as
         the model bends too much: with the parameter held two standard errors to each side, all else
-        following, the misfit rises otherwise than the parabola that standard errors are of."""
+        following, the misfit rises otherwise than the parabola that standard errors are of. Nothing
+        is said where the motion passes limits, which would hold what follows."""
+        if self.passed:
+            return []
         found, held = list[str](), getattr(self._inference(), "held", None)
         about = self.fit.uncertainty[0]
         for name, row in self.fit.parameters.table.items():
@@ -226,8 +230,13 @@ class Forecast(Displayed):
         if self.variants:
             table = [("standard errors", *self.parameters), *self.rows()]
             lines += ["", *(f"  {line}" for line in aligned(table, [0])), ""]
-        about = [*self.sentences(), *self.uncertainty.notes, *self.doubts, *self.notes]
+        about = self._about()
         return "\n".join([*lines, *(f"  {words}" for words in dict.fromkeys(about))])
+
+    def _about(self) -> list[str]:
+        """Sentences on all of it."""
+        said = *self.uncertainty.notes, *self.doubts, *self.passed, *self.notes
+        return [*self.sentences(), *said]
 
     def __repr__(self) -> str:
         pairs = ((name, row) for name, row in self.parameters.table.items())
@@ -238,7 +247,7 @@ class Forecast(Displayed):
         units = self.parameters.units
         head = ("standard errors", *(with_unit(name, units) for name in self.parameters))
         more = html_table("Other experiments", self.rows(), head) if self.variants else ""
-        about = [*self.sentences(), *self.uncertainty.notes, *self.doubts, *self.notes]
+        about = self._about()
         words = (
             html_table("What it says", [(words,) for words in dict.fromkeys(about)])
             if about

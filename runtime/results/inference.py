@@ -88,9 +88,10 @@ class Inference(Protocol):
         """Pulls of the residuals on the estimates."""
 
     def without(self, record: Record, solve: bool) -> Left:
-        """Estimates from measurements of which some are missing (NaN): by one Newton step from the
-        estimates, or solved again from there. Standard deviations that are estimated are those of
-        all samples, unless all share one. Raises `ValueError` where nothing can be told."""
+        """Estimates from measurements of which some are missing (NaN): by one Gauss-Newton step
+        from the estimates, or solved again from there. Standard deviations that are estimated are
+        those of all samples, unless all share one. Raises `ValueError` where nothing can be
+        told."""
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """Confidence bands of trajectories of all trials, those of these names or all."""

@@ -416,7 +416,7 @@ class Trials(ByName, Saved):
         trials : numbers. channels : names. subjects : labels of trials. window : [s], begin and
         end. samples : as `influence().most(10)` gives them. One or several of each; what is left
         out is in all that are given. A trial of which nothing is left has no states either. solve :
-        solve again from there; else it is one Newton step, exact for linear models. Standard
+        solve again from there; else it is one Gauss-Newton step, exact for linear models. Standard
         deviations that were estimated stay, unless all samples share one; priors stay.
 
         Raises `ValueError` for names that there are not, if nothing is left, if it does not

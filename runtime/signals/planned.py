@@ -3,7 +3,7 @@ other noise, or fewer channels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -33,26 +33,44 @@ def assumed_noise(trial: Experiment, std: Mapping[str, float]) -> Experiment:
 
 def only_at(trial: Experiment, number: int, times: Mapping[str, Sequence[Array]]) -> Experiment:
     """Copy in which channels have samples at these times only, by channel and number of the trial;
-    the others tell nothing."""
-    std = dict(trial.std)
+    the others are missing."""
+    found = dict[str, Array]()
     for name, rows in times.items():
         own = trial.timed_samples(name)
-        if own is not None and name in std:
+        if own is not None:
             kept = np.isclose(own.times[:, None], rows[number], rtol=0.0, atol=1e-9).any(axis=1)
-            std[name] = np.where(kept, std[name], np.inf)
+            found[name] = np.where(kept, own.values, np.nan)
+    return trial.remeasured(found)
+
+
+def unbounded(trial: Experiment, states: Collection[str]) -> Experiment:
+    """Copy without bounds of these states."""
     made = copy(trial)
-    object.__setattr__(made, "std", std)
+    bounds = {name: own for name, own in trial.bounds.items() if name not in states}
+    object.__setattr__(made, "bounds", bounds)
     return made
 
 
 def driven(trial: Experiment, courses: Mapping[str, Array]) -> Experiment:
-    """Copy with other courses (N,) of these inputs, with straight lines between the nodes."""
+    """Copy with other courses (N,) of these inputs, with straight lines between the nodes; before
+    the first node they are as they were, for delays."""
     made, grid = copy(trial), trial.grid
-    signals = {name: Signal(grid, row) for name, row in courses.items()}
+    signals = {
+        name: Signal(*_after(trial.signals[name], grid, row)) for name, row in courses.items()
+    }
     object.__setattr__(made, "signals", {**trial.signals, **signals})
     object.__setattr__(made, "inputs", {**trial.inputs, **courses})
     object.__setattr__(made, "held", trial.held.difference(courses))
     return made
+
+
+def _after(past: Signal, grid: Array, row: Array) -> tuple[Array, Array]:
+    """Times and values of a course on a grid, after those of a signal before it."""
+    begin, step = past.span[0], float(np.median(np.diff(grid)))
+    if past.expressions or not begin < grid[0] - _TOGETHER * step:
+        return grid, row
+    times = np.linspace(begin, grid[0], int(np.ceil((grid[0] - begin) / step)) + 1)[:-1]
+    return np.concatenate([times, grid]), np.concatenate([past(times), row])
 
 
 def replanned(

@@ -27,7 +27,14 @@ class Sines:
 
     def like(self, time: Array, row: Array) -> Sines:
         """Limits with the band, the mean and, where nothing limits the size, the root mean
-        square of a course (N,)."""
+        square of a course (N,). Raises `ValueError` for a band that its nodes cannot show, and for
+        a size that nothing tells."""
+        fastest = 0.5 / float(np.median(np.diff(time)))
+        if self.band is not None and self.band[1] > fastest * (1.0 + 1e-9):
+            raise ValueError(
+                f"nodes show frequencies up to {fastest:.4g} Hz, and band ends at "
+                f"{self.band[1]:.4g} Hz; take more nodes or a lower end"
+            )
         mean = float(np.mean(row)) if self.mean is None else self.mean
         if any(each is not None for each in (self.rms, self.amplitude, self.rate)):
             return replace(self, band=self.band or band_of(time, row), mean=mean)
@@ -46,7 +53,7 @@ class Sines:
         if len(whole) >= self.waves:
             places = np.linspace(0, len(whole) - 1, self.waves)
             return np.asarray(whole[np.round(places).astype(int)])
-        return np.linspace(max(low, 0.25 * base), max(high, base), self.waves)
+        return np.linspace(max(low, 0.25 * base) if 0.25 * base < high else low, high, self.waves)
 
     def course(self, coefficients: Array, time: Array) -> Array:
         """The course (N,) of coefficients (2 w,) of sines and cosines, as large as the limits let

@@ -32,7 +32,12 @@ def _relative(covariance: Array, values: Array) -> Array:
 
 
 def worst(covariance: Array, values: Array) -> float:
-    """The largest relative standard error, by a mean of high power."""
+    """The largest relative standard error."""
+    return float(0.5 * np.log(np.diag(_relative(covariance, values)).max()))
+
+
+def nearly_worst(covariance: Array, values: Array) -> float:
+    """The largest relative standard error by a mean of high power, which a search can follow."""
     logs = 0.5 * np.log(np.diag(_relative(covariance, values)))
     top = float(logs.max())
     return top + float(np.log(np.mean(np.exp(_POWER * (logs - top))))) / _POWER
@@ -51,6 +56,15 @@ def average(covariance: Array, values: Array) -> float:
 def longest(covariance: Array, values: Array) -> float:
     """E-optimality: the longest half axis."""
     return float(0.5 * np.log(np.linalg.eigvalsh(_relative(covariance, values))[-1]))
+
+
+def along(slopes: Array) -> Criterion:
+    """Criterion of a combination with these derivatives (r,): its standard error, not relative."""
+
+    def of_combination(covariance: Array, values: Array) -> float:
+        return float(0.5 * np.log(slopes @ covariance @ slopes))
+
+    return of_combination
 
 
 #: Criteria by name.

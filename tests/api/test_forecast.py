@@ -181,6 +181,33 @@ def test_process_noise_tells_as_much_as_it_can():
     assert found.bands()["x"][0] == 0.0 and not found.doubts
 
 
+def test_a_motion_far_from_the_guess_is_told():
+    """Of a plant that falls over, whose simulation does not reach the end."""
+    time = np.linspace(0.0, 10.0, 101)
+    fall = ks.Model("fall", [x], [], [k], [x.diff(t) - k * x - x**3])
+    trial = ks.Experiment(time, measurements={x: np.zeros(101)}, std={x: 0.01})
+    found = ks.forecast(ks.Collocation(fall, trial, unknown={k: None}), {k: 2.0, x: 0.1})
+    assert "is close to the guess in trial 0: assumed is one" in str(found)
+
+
+def test_a_motion_with_multipliers_is_the_assumed_one():
+    """A pendulum in Cartesian coordinates is known as well as by its angle: the multiplier that
+    keeps it on its circle is zero, and does not hold the rest."""
+    y, vx, vy, force, angle, rate = ks.dynamicsymbols("y vx vy force angle rate")
+    time, g = np.linspace(0.0, 2.0, 41), sp.Symbol("g")
+    about = [x.diff(t) - vx, y.diff(t) - vy, vx.diff(t) + force * x, vy.diff(t) + force * y + g]
+    plane = ks.Model("plane", [x, y, vx, vy, force], [], [g], [*about, x**2 + y**2 - 1])
+    rates = [angle.diff(t) - rate, rate.diff(t) + g * sp.sin(angle)]
+    polar = ks.Model("polar", [angle, rate], [], [g], rates, outputs={"x": sp.sin(angle)})
+    trial = ks.Experiment(time, measurements={"x": np.zeros(41)}, std={"x": 0.01})
+    starts = {x: np.sin(0.5), y: -np.cos(0.5), vx: 0.0, vy: 0.0, force: 9.8}
+    found = ks.forecast(ks.Collocation(plane, trial, {g: (1, 20)}), {g: 9.81, **starts})
+    assert found.trials[0]["x"][0] == pytest.approx(np.sin(0.5), rel=0.01)
+    other = ks.Collocation(polar, trial, {g: (1, 20)})
+    by_angle = ks.forecast(other, {g: 9.81, angle: 0.5, rate: 0.0})
+    assert found.standard_errors()["g"] == pytest.approx(by_angle.standard_errors()["g"], rel=0.01)
+
+
 def test_repeats_have_starts_and_owners_of_their_own():
     """Two subjects with a stiffness each: three repeats are known as the root of three better."""
     time = np.linspace(0.0, 4.0, 201)
@@ -194,6 +221,22 @@ def test_repeats_have_starts_and_owners_of_their_own():
     ratio = np.array([*three.standard_errors().values()]) / [*found.standard_errors().values()]
     assert list(three) == ["c", "k[A]", "k[B]"] and ratio == pytest.approx(3.0**-0.5, rel=1e-3)
     assert three["k[B]"] == 50.0
+
+
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_priors_are_as_exact_as_they_say_wherever_the_guess_is(kind):
+    """A line whose slope has a prior, with another slope assumed: the sum of both informations."""
+    problem = lines(kind)
+    about = LINES, problem.trials[0]
+    unknown = {a: ks.normal(5.0, 0.02), b: None}
+    if kind == "collocation":
+        problem = ks.Collocation(*about, unknown=unknown)
+    else:
+        problem = ks.Shooting(*about, unknown=unknown, initial={x: None, z: None})
+    found = ks.forecast(problem, GUESS)
+    expected = (slope(TIME, 0.1) ** -2 + 0.02**-2) ** -0.5
+    assert found.parameters.table["a"].standard_error == pytest.approx(expected, rel=1e-6)
+    assert not found.doubts
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,11 @@ def test_a_complete_model_lacks_nothing() -> None:
     assert "no term of the library is missing" in str(found)
 
 
+def test_a_kind_may_stand_alone_and_time_keeps_its_name() -> None:
+    assert fit(1.5).missing("cubic", most=1).found == ["cubic_x_in_v"]
+    assert fit(0.0).missing([sp.sin(t)]).tried[0].term == "sin(t)"
+
+
 def test_terms_may_be_expressions() -> None:
     found = fit(1.5).missing([x**3, v**2], most=1)
     assert found.tried[0].term == "x**3"
@@ -77,6 +82,7 @@ def test_terms_may_be_expressions() -> None:
         ([sp.Symbol("q") * x], "has q, which the model lacks"),
         ([], "library is empty"),
         ([0], "a term of library is zero"),
+        ([sp.sqrt(x)], "the term sqrt(x(t)) of library has no value in trial 0 at"),
     ],
 )
 def test_bad_libraries_are_refused(library: list[Any], words: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,15 +10,23 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.planned import Plan
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.planned import driven, only_at
 from kinesym.runtime.signals.sines import Sines
-from kinesym.runtime.statistics.criteria import UNKNOWN, Criterion, judged
-from kinesym.runtime.statistics.subset import Candidates
+from kinesym.runtime.statistics.criteria import (
+    CRITERIA,
+    UNKNOWN,
+    Criterion,
+    along,
+    judged,
+    nearly_worst,
+)
+from kinesym.runtime.statistics.subset import Candidates, chosen
 
 #: Step of finite differences of the criterion, in units of the coefficients, which are about 1.
 _STEP = 1e-4
@@ -93,7 +101,6 @@ class Designing:
     guesses: Sequence[Mapping[str, Any]]
     free: Free
     criterion: Scored
-    limits: Mapping[str, tuple[float, float]]
 
     def plans(self, x: Array | None) -> list[Plan]:
         """The plans of coefficients, or of the experiments as they are; one for each guess."""
@@ -112,20 +119,10 @@ class Designing:
         """The criterion at coefficients: the worst of all guesses."""
         try:
             plans = self.plans(x)
-            outside = max(self._outside(plan.runs) for plan in plans)
+            outside = max((each.share for plan in plans for each in plan.passed), default=0.0)
             return max(self.criterion(plan.fit()) for plan in plans) + _PENALTY * outside
         except (ValueError, ArithmeticError):
             return UNKNOWN
-
-    def _outside(self, runs: Sequence[Trajectory]) -> float:
-        """Root mean square excess of a motion over its limits, as a share of these."""
-        total = 0.0
-        for name, (low, high) in self.limits.items():
-            span = high - low if np.isfinite(high - low) else max(1.0, abs(low), abs(high))
-            for run in runs:
-                excess = np.maximum(np.maximum(low - run[name], run[name] - high), 0.0) / span
-                total = max(total, float(np.sqrt(np.mean(excess**2))))
-        return total
 
     def slopes(self, x: Array, here: float) -> Array:
         """Derivatives by differences to the inner side of bounds."""
@@ -157,24 +154,41 @@ class Designing:
         return best
 
 
-def scored(criterion: Criterion) -> Scored:
-    """The criterion of all parameters of a fit."""
+def score(wanted: Any, smooth: bool = False) -> Scored:
+    """The logarithm of what is wanted to be small: a criterion by name, of all parameters, or the
+    standard error of a parameter by name or of an expression. smooth : as a search can follow."""
+    if not isinstance(wanted, str):
+        return lambda fit: _logarithm(fit.interval(wanted).standard_error)
+    if wanted not in CRITERIA:
+        return lambda fit: _logarithm(fit.parameters.table[wanted].standard_error)
+    criterion = nearly_worst if smooth and wanted == "worst" else CRITERIA[wanted]
+    return lambda fit: judged(criterion, *_known(fit))
 
-    def value(fit: Trials) -> float:
-        covariance, values = _known(fit)
-        return judged(criterion, covariance, values)
 
-    return value
+def _logarithm(error: float) -> float:
+    return float(np.log(error)) if error > 0.0 else UNKNOWN
 
 
-def of_combination(expression: Any) -> Scored:
-    """The logarithm of the standard error of an expression of parameters."""
-
-    def value(fit: Trials) -> float:
-        error = fit.interval(expression).standard_error
-        return float(np.log(error)) if error > 0.0 else UNKNOWN
-
-    return value
+def criterion_of(wanted: Any, plan: Plan) -> Criterion:
+    """The criterion of the covariance of all parameters; expressions are in those of the first
+    trial. Raises `ValueError` for states in it."""
+    if isinstance(wanted, str) and wanted in CRITERIA:
+        return CRITERIA[wanted]
+    names = list(plan.owned.names)
+    slopes = np.zeros(len(names))
+    if isinstance(wanted, str):
+        slopes[names.index(wanted)] = 1.0
+        return along(slopes)
+    found = combination(wanted, plan.runs[0])
+    own = dict(zip(plan.owned.parameters, plan.owned.places(0).tolist(), strict=True))
+    for (where, name), slope in zip(found.arguments, found.at(found.values)[1], strict=True):
+        if where != "parameter":
+            raise ValueError(
+                f"samples are chosen for parameters, and the criterion has the state {name}"
+            )
+        if name in own:
+            slopes[own[name]] += slope
+    return along(slopes)
 
 
 def _known(fit: Trials) -> tuple[Array, Array]:
@@ -185,30 +199,49 @@ def _known(fit: Trials) -> tuple[Array, Array]:
 
 
 def fewer(
-    plan: Plan, count: Mapping[str, int], criterion: Criterion
-) -> tuple[Plan, dict[str, list[Array]]]:
-    """The plan with so many samples of each channel, of those that it has, chosen so that the
-    criterion of its parameters is least; and their times, by channel and trial.
+    plans: Sequence[Plan], count: Mapping[str, int], criteria: Sequence[Criterion]
+) -> tuple[list[Plan], dict[str, list[Array]]]:
+    """Plans with so many samples of each channel, of those that they have, chosen so that the
+    criterion of their parameters is least for the worst of them; and their times, by channel and
+    trial. criteria : of each plan.
 
     The information of a sample is the square of its row in a basis of what the fit follows, in
     which that of all samples is 1. Raises `ValueError` where there is no such basis.
     """
+    pairs = [_candidates(plan, own, count) for plan, own in zip(plans, criteria, strict=True)]
+    samples = pairs[0][1]
+    numbers = {samples.channels.index(name): number for name, number in count.items()}
+    channel = np.where(np.isfinite(samples.time), samples.channel, -1)
+    mask = chosen([candidates for candidates, _ in pairs], channel, numbers)
+    times: dict[str, list[Array]] = {}
+    for name, number in ((name, samples.channels.index(name)) for name in count):
+        rows = [
+            samples.time[mask & (channel == number) & (samples.trial == k)]
+            for k in range(len(plans[0].trials))
+        ]
+        times[name] = [np.unique(row) for row in rows]
+    made = [p.on([only_at(t, k, times) for k, t in enumerate(p.trials)]) for p in plans]
+    return made, times
+
+
+def _candidates(
+    plan: Plan, criterion: Criterion, names: Collection[str]
+) -> tuple[Candidates, Samples]:
+    """The samples of a plan, as those to choose from; names : of channels of which to choose."""
     fit = plan.fit()
     assert fit.inference is not None
     told = fit.inference().pulls()
     basis = told.basis()
     if basis is None:
         raise ValueError("samples are chosen where the fit follows few directions: give all starts")
+    samples = told.samples
+    for name in names:
+        mine = (samples.channel == samples.channels.index(name)) & np.isfinite(samples.time)
+        if (samples.share[mine] < 1.0).any() or (samples.counts[mine] != 1.0).any():
+            raise ValueError(
+                f"samples of {name} are compared with the model between nodes in this scheme, "
+                'several at once; choose them in scheme="radau-3", or by ks.Shooting'
+            )
     ways = np.asarray(np.linalg.lstsq(basis, told.pull)[0].T, dtype=np.float64)
-    samples, values = told.samples, _known(fit)[1]
-    numbers = {samples.channels.index(name): number for name, number in count.items()}
-    channel = np.where(np.isfinite(samples.time), samples.channel, -1)
-    mask = Candidates(basis, ways[: len(values)], values, criterion).chosen(channel, numbers)
-    times: dict[str, list[Array]] = {}
-    for name, number in ((name, samples.channels.index(name)) for name in count):
-        rows = [
-            samples.time[mask & (channel == number) & (samples.trial == k)]
-            for k in range(len(plan.trials))
-        ]
-        times[name] = [np.unique(row) for row in rows]
-    return plan.on([only_at(t, k, times) for k, t in enumerate(plan.trials)]), times
+    values = _known(fit)[1]
+    return Candidates(basis, ways[: len(values)], values, criterion), told.samples

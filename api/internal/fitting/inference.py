@@ -102,7 +102,7 @@ class CollocationInference:
         J, moved = some.here.solution.objective - 0.5 * float(some.pull @ step), some.here.z + step
         here = some.here
         if solve:
-            multipliers = multipliers_of(here.solution)
+            multipliers = multipliers_of(some.start)
             _, found = replace(self, here=here)._solved(here.problem.trials, moved, multipliers)
             if not found.status.success:
                 raise ValueError("the fit without them does not converge")

@@ -17,6 +17,7 @@ from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.inference import Left
+from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.statistics.undetermined import solver
 
 
@@ -25,17 +26,20 @@ class Lacking:
     """A problem without some samples, at the solution of the whole problem. A trial of which
     nothing is left is no part of it.
 
-    pull : gradient (n,) by which the samples that are missing held that solution. parameters :
-    numbers of its parameters among all, of which there are `count`.
+    here : its curvature there, of Gauss and Newton: multipliers are those of samples that are
+    missing, too, and the exact curvature with them leads farther astray, or is not positive.
+    start : that solution, with its multipliers. pull : gradient (n,) by which the samples that are
+    missing held it. parameters : numbers of its parameters among all, of which there are `count`.
     """
 
     here: Curvature
+    start: Solution
     pull: Array
     parameters: NDArray[np.intp]
     count: int
 
     def step(self) -> Array:
-        """Newton step (n,) to its minimum, exact where the model is linear."""
+        """Gauss-Newton step (n,) to its minimum, exact where the model is linear."""
         sides = np.zeros((len(self.here.kkt.softness), 1))
         return solver(self.here.kkt).solve(self.pull[:, None], sides)[:, 0]
 
@@ -99,8 +103,9 @@ def lacking(whole: Curvature, record: Record) -> Lacking:
     begin, end = left.layout.parameter_offset, left.layout.duration_offset
     parameters = variables[begin:end] - problem.layout.parameter_offset
     count = len(problem.layout.parameters)
-    here = Curvature.at(left, there, whole.kkt.workspace)  # whose analysis serves if it fits
-    return Lacking(here, pull, parameters, count)
+    bare = replace(there, multipliers=np.zeros_like(there.multipliers))
+    here = Curvature.at(left, bare, whole.kkt.workspace)  # whose analysis serves if it fits
+    return Lacking(here, there, pull, parameters, count)
 
 
 def _slope(problem: Discretisation, z: Array, multipliers: Array) -> Array:

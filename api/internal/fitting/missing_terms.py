@@ -58,10 +58,12 @@ def missing(
     """See `Solution.missing`."""
     search = _Search(problem.formulation.question, solution, level)
     search.check()
-    given = list(KINDS) if library is None else listed(library, "library")
+    given = [library] if isinstance(library, str) else library
+    given = list(KINDS) if given is None else listed(given, "library")
     if not given:
         raise ValueError("library is empty; leave it out for terms of all kinds")
     every = terms_of(search.model, search.rows, given, search.sizes)
+    search.check_terms(every)
     own = [term for term in every if search.is_own(term)]
     for term in own:
         if any(not isinstance(entry, str) and entry == term.expression for entry in given):
@@ -134,6 +136,23 @@ class _Search:
             @ (np.linalg.lstsq(self._parameters(self.fit, term.row), course)[0])
         )
         return bool(np.linalg.norm(left) <= _OWN * np.linalg.norm(course))
+
+    def check_terms(self, terms: Sequence[Term]) -> None:
+        """Raise `ValueError` for a term that has no value along the record."""
+        for term in terms:
+            for k, run in enumerate(self.fit.trials):
+                value = np.broadcast_to(evaluate(term.expression, self._point(run)), run.time.shape)
+                lost = ~np.isfinite(value) | (np.abs(np.imag(value)) > _OWN * np.abs(value))
+                if lost.any():
+                    raise ValueError(
+                        f"the term {shown(term.expression)} of library has no value in trial {k} "
+                        f"at {run.time[lost][0]:g} s"
+                    )
+
+    @cached_property
+    def _shown(self) -> dict[sp.Basic, sp.Symbol]:
+        """Symbols without time for states and inputs."""
+        return {x: sp.Symbol(name_of(x)) for x in (*self.model.states, *self.model.inputs)}
 
     def _course(self, fit: Solution, term: Term) -> Array:
         """A term over all trials."""
@@ -272,7 +291,7 @@ class _Search:
             step=step,
             name=term.name,
             where=term.where,
-            term=str(term.expression).replace("(t)", ""),
+            term=str(term.expression.xreplace(self._shown)),
             coefficient=value.value,
             standard_error=value.standard_error,
             gain=float(gain),

@@ -6,10 +6,12 @@ needed, and the Hessian there is that of Gauss and Newton: one factorisation giv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +23,15 @@ from kinesym.internal.fitting.marginal_fit import marginal
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.solving import fitted_as
+from kinesym.internal.fitting.violations import beyond
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.bounds import entries_of
+from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.results.bootstrap import noiseless, remeasured
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.fit import Fit, Step
@@ -34,6 +39,7 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.optimizers import Chosen
 from kinesym.runtime.signals.experiment import Experiment, key_name
+from kinesym.runtime.signals.planned import unbounded
 from kinesym.runtime.statistics.covariance import sizes
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import solver
@@ -51,25 +57,54 @@ _FIRM = 1e8
 #: Records with process noise over which the curvature of the likelihood is taken: of a mass on a
 #: spring that is watched for 10 periods, the mean of so many has standard errors within 4 %.
 _DRAWS = 30
+#: Share of the largest size of the motion up to which a trajectory is rounding.
+_ROUNDING = 1e-12
+#: Distance of the assumed motion from the guess, as a share of its size, that is worth a word.
+_FAR = 0.1
+#: Share of its span by which a bound is passed so slightly that nothing is said.
+_SLIGHT = 1e-3
+#: Least size of a bound, as a share of the span of both.
+_LEAST = 0.05
+
+
+class Passed(NamedTuple):
+    """A bound or inequality that a motion passes in a trial, by how much at most, and the root mean
+    square of that as a share of its size."""
+
+    condition: str
+    trial: int
+    most: float
+    share: float
+
+    def __str__(self) -> str:
+        return (
+            f"the assumed motion passes {self.condition} by {self.most:.2g} in trial {self.trial}; "
+            "it is as if that was not there"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class CollocationPlan:
     """A problem of collocation, and the free vector of the assumed motion, which meets the
-    equations as `motion_near` makes it. `plan.fit().covariance` is a function of both alone."""
+    equations as `motion_near` makes it. `plan.fit().covariance` is a function of both alone.
+    limits : bounds of the motion as the problem has them, which do not move it; those of states are
+    taken away. notes : on how far it is from what the guess says."""
 
     problem: Discretisation
     z: Array
+    limits: tuple[Array, Array]
+    notes: Sequence[str] = ()
 
     @staticmethod
     def of(problem: Discretisation, guess: Any) -> CollocationPlan:
         """The plan of a guess. Raises `ValueError` for what nothing tells, and where no motion that
         meets the equations is near."""
+        limits, problem = problem.variable_bounds, without_bounds_of_states(problem)
         guesses = FirstGuess(problem)
         by_name = isinstance(guess, Mapping | None)
         z = guesses.assumed(guess) if by_name else guesses.pack(guess)
-        held = not guesses.gives_courses(guess)
-        return CollocationPlan(problem, motion_near(problem, z, held=held))
+        found = motion_near(problem, z, held=not guesses.gives_courses(guess))
+        return CollocationPlan(problem, found, limits, list(_moved(problem, z, found)))
 
     @property
     def runs(self) -> Sequence[Trajectory]:
@@ -95,6 +130,16 @@ class CollocationPlan:
         return {**self.problem.parameters(self.z), **starts}
 
     @property
+    def owned(self) -> Owned:
+        """The unknown parameters and whose they are."""
+        return self.problem.layout.owned
+
+    @cached_property
+    def passed(self) -> Sequence[Passed]:
+        """Bounds of states, and inequalities, that the motion passes."""
+        return list(_passed(self.problem, self.z, self.limits))
+
+    @property
     def inputs(self) -> Sequence[str]:
         """Names of unknown inputs."""
         return [u for u in self.problem.layout.inputs if u not in self.problem.layout.delayed]
@@ -110,7 +155,8 @@ class CollocationPlan:
 
     def fit(self) -> Solution:
         """The fit of the record without noise. Raises as `Curvature.confidence`."""
-        problem = self.problem.on(remeasured(self.trials, noiseless(self.runs)))
+        record = noiseless(self.runs)
+        problem = self.problem.on(remeasured(self.trials, record)).with_priors(self._priors())
         integrated = problem.estimation.integrated
         # what else the objective has draws the fit away from the assumed motion
         if problem.estimation.mixed and not integrated:
@@ -131,6 +177,16 @@ class CollocationPlan:
             about = Curvature.at(problem, bare).uncertainty()
         solution = replace(bare, uncertainty=[about], reasons=None)
         return replace(solution, inference=partial(inference, problem, solution))
+
+    def _priors(self) -> dict[str, tuple[float, float]]:
+        """Means and standard deviations of priors as if they, too, were measured without noise: of
+        what has a prior the assumed value, or the mean over owners."""
+        owned, values = self.problem.layout.owned, self.problem.layout.parameter_values(self.z)
+        members = np.array(owned.members, dtype=object)
+        return {
+            name: (float(np.mean(values[members == name])), deviation)
+            for name, (_, deviation) in self.problem.priors.items()
+        }
 
     def _of_process_noise(self) -> Uncertainty:
         """Uncertainty from the mean curvature of the marginal likelihood of records with process
@@ -187,6 +243,21 @@ class ShootingPlan:
         return found | dict(unknowns.initial_values(self.q))
 
     @property
+    def owned(self) -> Owned:
+        """The unknown parameters and whose they are."""
+        return self.problem.given.unknowns.owned
+
+    @property
+    def passed(self) -> Sequence[Passed]:
+        """Bounds of states that the motion passes: shooting has none."""
+        return ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences on how far the motion is from what the guess says: it is that."""
+        return ()
+
+    @property
     def inputs(self) -> Sequence[str]:
         """Names of unknown inputs: there are no errors with these."""
         return ()
@@ -211,6 +282,11 @@ class ShootingPlan:
         """The fit of the record without noise."""
         plan = self.on(remeasured(self.trials, noiseless(self.runs)))
         task = plan.problem.identification()
+        if priors := task.trials.priors:  # as if they, too, were measured without noise
+            trials, values = copy(task.trials), self.q[priors.places]
+            means = np.where(priors.log, np.log(np.where(priors.log, values, 1.0)), values)
+            trials.priors = replace(priors, means=means)
+            task = replace(task, task=replace(task.task, trials=trials))
         chosen = Chosen("least-squares", True, False, 1e-10, 0, {})
         return task.found([Step(task.trials.cost(self.q), self.q)], chosen)
 
@@ -251,6 +327,69 @@ def check_told(problem: ShootingProblem, guess: Any) -> None:
             )
 
 
+def without_bounds_of_states(problem: Discretisation) -> Discretisation:
+    """The problem without bounds of states, by which an assumed motion would be moved, but for
+    those that hold a state at a value."""
+    same, held = np.equal(*problem.variable_bounds), set[str]()
+    for k in range(len(problem.trials)):
+        held |= {name for name, _, row in problem.layout.named_rows(same, k) if row.any()}
+    gone, given = {*problem.model.state_names} - held, problem.formulation
+    if not gone & {*given.bounds, *chain(*(trial.bounds for trial in problem.trials))}:
+        return problem
+    bounds = {x: pair for x, pair in given.bounds.items() if x not in gone}
+    free = replace(problem, formulation=replace(given, bounds=bounds))
+    return free.on([unbounded(trial, gone) for trial in problem.trials])
+
+
+def _moved(problem: Discretisation, guess: Array, z: Array) -> Iterator[str]:
+    """Sentences on states whose motion z is far from that of a guess."""
+    for k in range(len(problem.trials)):
+        before, after = problem.courses(guess, k), problem.courses(z, k)
+        far = {x: np.abs(after[x] - before[x]) for x in problem.model.state_names if x in after}
+        names = [
+            x
+            for x, off in far.items()
+            if x in problem.layout.at_nodes and off.max() > _FAR * np.abs(after[x]).max()
+        ]
+        if names:
+            x = max(names, key=lambda x: float(far[x].max() / np.abs(after[x]).max()))
+            yield (
+                f"no motion that meets the equations is close to the guess in trial {k}: assumed "
+                f"is one that is {far[x].max():.2g} from it in {x}; give trajectories of the states"
+            )
+
+
+def _passed(problem: Discretisation, z: Array, limits: tuple[Array, Array]) -> Iterator[Passed]:
+    """See `CollocationPlan.passed`."""
+    layout, off = problem.layout, (beyond(z, limits), _shares(z, limits))
+    for k in range(len(problem.trials)):
+        rows = (layout.named_rows(each, k) for each in off)
+        for (name, place, excess), (_, _, share) in zip(*rows, strict=True):
+            if place is None or name not in layout.at_nodes:
+                yield from _if_passed(f"bounds of {name}", k, excess, share)
+    sides, found = problem.constraint_bounds, problem.constraints(z)
+    excess = np.where(np.less(*sides), beyond(found, sides), 0.0)
+    shares = np.where(np.less(*sides), _shares(found, sides), 0.0)
+    for k, _, label, here in layout.constraint_rows():
+        yield from _if_passed(str(label), k, excess[here], shares[here])
+
+
+def _if_passed(condition: str, trial: int, excess: Array, share: Array) -> Iterator[Passed]:
+    if share.max(initial=0.0) > _SLIGHT:
+        yield Passed(condition, trial, float(excess.max()), float(np.sqrt(np.mean(share**2))))
+
+
+def _shares(values: Array, bounds: tuple[Array, Array]) -> Array:
+    """Distance of values (n,) outside their bounds, as a share of the size of the bound: its own,
+    or some of the span where it is near zero."""
+    with np.errstate(invalid="ignore"):
+        span = bounds[1] - bounds[0]
+    span = np.where(np.isfinite(span) & (span > 0.0), span, 1.0)
+    passed = np.where(values > bounds[1], bounds[1], bounds[0])
+    size = np.where(np.isfinite(passed), np.abs(passed), 1.0)
+    return np.asarray(beyond(values, bounds) / np.maximum(size, _LEAST * span))
+
+
 def drawn_noise(problem: Discretisation, rng: np.random.Generator) -> Array:
     """Process noise of unit intensity, white and held between nodes, drawn at its places in the
     free vector, and NaN elsewhere (n,)."""
@@ -276,7 +415,10 @@ def motion_near(
     """
     layout, (low, high) = problem.layout, problem.constraint_bounds
     size = sizes(problem.nlp, z)
-    size[size == 0.0] = 1.0
+    alone = {*layout.states} - {*layout.at_nodes}  # without a rate: they follow from the others,
+    follows = entries_of(layout, [alone] * len(problem.trials))  # and may be nearly zero here
+    size[follows] = size.max(initial=1.0)
+    size[size <= _ROUNDING * size.max(initial=0.0)] = 1.0
     stiffness = size**-2.0
     lower, upper = problem.variable_bounds
     stiffness[layout.parameter_offset :] = np.inf
