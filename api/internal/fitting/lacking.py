@@ -100,7 +100,7 @@ def lacking(whole: Curvature, record: Record) -> Lacking:
     parameters = variables[begin:end] - problem.layout.parameter_offset
     count = len(problem.layout.parameters)
     here = Curvature.at(left, there, whole.kkt.workspace)  # whose analysis serves if it fits
-    return Lacking(here, pull, parameters, count)
+    return Lacking(replace(here, gone=pull), pull, parameters, count)
 
 
 def _slope(problem: Discretisation, z: Array, multipliers: Array) -> Array:
