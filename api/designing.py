@@ -12,7 +12,7 @@ import sympy as sp
 
 from kinesym.base import checks
 from kinesym.collocation import Collocation
-from kinesym.forecasting import forecast
+from kinesym.forecasting import forecast, plan_of
 from kinesym.internal.fitting.designs import (
     Designing,
     Free,
@@ -33,7 +33,7 @@ from kinesym.runtime.results.forecast import Forecast
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.sines import Sines, sines
-from kinesym.runtime.statistics.criteria import CRITERIA
+from kinesym.runtime.statistics.criteria import CRITERIA, largest
 from kinesym.shooting import Shooting
 
 
@@ -50,13 +50,13 @@ def design(
 ) -> Design:
     """Design the experiments of a problem, so that their records tell most.
 
-    problem, guess : as for `forecast`; several guesses as a list: the design is the best for the
-    worst of them. over : what is free: inputs, each with `sines(...)`, the limits of a sum of
-    sines, or a list of inputs, as large and of the same band as they are in the experiments;
-    starting values of states with bounds, {theta: (-0.5, 0.5)}, a value for each trial. Bounds of
-    states that the problem has hold for the designed motion. samples :
-    how many samples of each channel are to be taken, a number or {channel: number}; they are chosen
-    among those of the experiments, after all else.
+    problem, guess : as for `forecast`, of a fit its parameters and starts; several guesses as a
+    list: the design is the best for the worst of them. over : what is free: inputs, each with
+    `sines(...)`, the limits of a sum of sines, or a list of inputs, as large and of the same band
+    as they are in the experiments; starting values of states with bounds, {theta: (-0.5, 0.5)}, a
+    value for each trial. Bounds of states that the problem has hold for the designed motion.
+    samples : how many samples of each channel are to be taken, a number or {channel: number}; they
+    are chosen among those of the experiments, after all else.
 
     criterion : "worst", the largest relative standard error of a parameter; "D", the volume of the
     ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
@@ -69,26 +69,28 @@ def design(
     are not, for nothing that is free, bounds that are none, a criterion that no experiment can
     tell, and as `forecast`; before the search.
     """
-    guesses = list(guess) if isinstance(guess, list) else [guess]
-    if not guesses or not all(isinstance(each, Mapping) for each in guesses):
-        raise ValueError("guess is a mapping of names to values, or a list of some")
+    if not isinstance(problem, Collocation | Shooting):
+        raise ValueError(f"design takes a Collocation or a Shooting, got {checks.shown(problem)}")
     loose, limits = _unbounded(problem)
+    guesses = [_by_name(loose, each) for each in (guess if isinstance(guess, list) else [guess])]
+    if not guesses:
+        raise ValueError("guess is an empty list; give a mapping of names to values, or several")
     before, given = forecast(loose, guesses[0]), list(problem.trials)
     free, count = _free(problem, over), _samples(samples, given)
     if not free.size and not count:
         raise ValueError("nothing is free: give inputs or starts in over, or samples")
-    named = [{key_name(key): value for key, value in each.items()} for each in guesses]
     scored = _scored(criterion, before.fit)
-    search = Designing(partial(_plan, loose), given, named, free, scored, limits)
+    search = Designing(partial(_plan, loose), given, guesses, free, scored, limits)
     counted = checks.count(tries, "tries"), checks.count(iterations, "iterations")
-    first, x = max(scored(plan.fit()) for plan in search.plans(None)), np.zeros(0)
+    told = scored_by(largest) if criterion == "worst" else scored
+    first, x = max(told(plan.fit()) for plan in search.plans(None)), np.zeros(0)
     if free.size:
         x = search.best(*counted, checks.count(seed, "seed", least=0))
     plans, times = search.plans(x), dict[str, list[Array]]()
     if count:
         chosen = CRITERIA.get(criterion, CRITERIA["worst"])
         plans[0], times = fewer(plans[0], count, chosen)
-    last = max(scored(plan.fit()) for plan in plans)
+    last = max(told(plan.fit()) for plan in plans)
     _, begun = free.parts(x, [trial.grid for trial in given])
     starts = dict[str, list[float]]()
     for (_, name), value in begun.items():
@@ -103,6 +105,20 @@ def design(
         inputs=list(dict.fromkeys(name for _, name in free.courses)),
         starts=starts,
         times=times,
+    )
+
+
+def _by_name(problem: Collocation | Shooting, guess: Any) -> dict[str, Any]:
+    """A guess by name, from which motions are simulated: of a fit its parameters and starts."""
+    if isinstance(guess, Mapping):
+        return {key_name(key): value for key, value in guess.items()}
+    if isinstance(guess, Trials):
+        plan = plan_of(problem, guess)
+        if not plan.inputs:
+            return plan.begun
+    raise ValueError(
+        "guess is a mapping of names to values, a fit without unknown inputs, or a list of these, "
+        f"got {checks.shown(guess)}"
     )
 
 
@@ -166,7 +182,7 @@ def _free(problem: Collocation | Shooting, over: Any) -> Free:
 
 
 def _listed(over: Any) -> Sequence[Any]:
-    return [over] if isinstance(over, str) else checks.listed(over, "over")
+    return [over] if isinstance(over, str | sp.Basic) else checks.listed(over, "over")
 
 
 def _bounds(name: str, limits: Any) -> tuple[float, float]:

@@ -31,8 +31,13 @@ def _relative(covariance: Array, values: Array) -> Array:
     return covariance / np.outer(size, size)
 
 
+def largest(covariance: Array, values: Array) -> float:
+    """The largest relative standard error."""
+    return float(0.5 * np.log(np.diag(_relative(covariance, values))).max())
+
+
 def worst(covariance: Array, values: Array) -> float:
-    """The largest relative standard error, by a mean of high power."""
+    """The largest relative standard error, but for a factor, by a mean of high power."""
     logs = 0.5 * np.log(np.diag(_relative(covariance, values)))
     top = float(logs.max())
     return top + float(np.log(np.mean(np.exp(_POWER * (logs - top))))) / _POWER
