@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from kinesym.inverse import ground_reaction as ground_reaction
     from kinesym.inverse import inverse_dynamics as inverse_dynamics
     from kinesym.listing import show as show
+    from kinesym.regressors import Regressor as Regressor
+    from kinesym.regressors import regressor as regressor
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
     from kinesym.runtime.results.compare import nrmse as nrmse
@@ -69,7 +71,6 @@ if TYPE_CHECKING:
     from kinesym.runtime.signals.motion import Motion as Motion
     from kinesym.runtime.signals.motion import Recording as Recording
     from kinesym.runtime.signals.signal import Signal as Signal
-    from kinesym.runtime.signals.sines import Sines as Sines
     from kinesym.runtime.signals.sines import sines as sines
     from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import consistent as consistent

@@ -1,6 +1,7 @@
 """Multibody models of open trees: bodies, joints, bases, and the tree that makes the model."""
 
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
+from kinesym.symbolic.multibody.base_parameters import BaseParameters
 from kinesym.symbolic.multibody.bodies import Body, Imu, Load
 from kinesym.symbolic.multibody.joints import (
     Custom,
@@ -18,6 +19,7 @@ from kinesym.symbolic.multibody.muscles import Muscle, with_muscles
 from kinesym.symbolic.multibody.tree import Tree
 
 __all__ = [
+    "BaseParameters",
     "Body",
     "Custom",
     "Fixed",

@@ -188,7 +188,7 @@ def of_spoiled(nodes: int, seed: int) -> dict[str, Any]:
     told = fit.influence()
     worst = np.argsort(-np.abs(told.residual))[:SPOILED]
     right = int(np.isin(told.order[:SPOILED], worst).sum())
-    return {"record": seed, "first": right, "CPU [s]": seconds(fit)}
+    return {"record": seed, f"first {SPOILED}": right, "CPU [s]": seconds(fit)}
 
 
 def seconds(fit: Any) -> float:
@@ -224,7 +224,7 @@ def main() -> None:
         "Many samples at once: change of the estimate that changes most, and error of one step.",
         table(list(groups[0]), more),
         f"Standing, 8 parameters, records of {nodes} samples of one angle, of which {SPOILED} are "
-        f"spoiled: how many of these are among the first {SPOILED}, and CPU time of all influences.",
+        f"spoiled: how many of these are among the first {SPOILED}, and CPU time of influences.",
         table(list(spoiled[0]), [[number(v) for v in row.values()] for row in spoiled]),
         f"With all {4 * nodes} samples of angles and rates, and without each of the four channels: "
         f"{number(seconds(whole))} s.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import sympy as sp
@@ -149,11 +149,13 @@ def model_outputs(model: Model, inputs: Iterable[str] | None = None) -> Program:
     return Program(model.name, (kernel,), {"functions": about}, model.tables.values)
 
 
-def model_jacobians(model: Model, symbols: ModelSymbols | None = None) -> Program:
+def model_jacobians(
+    model: Model, symbols: ModelSymbols | None = None, only: Collection[str] | None = None
+) -> Program:
     """Jacobians of residual and outputs: kernels `residual_states`, `outputs_inputs` and so on.
 
     Only entries that are not identically zero are outputs; their places are in the description.
-    symbols : those of the model, if there are any.
+    symbols : those of the model, if there are any. only : names of the kernels, if not all.
     """
     s = model_symbols(model) if symbols is None else symbols
     g, every = s.graph, (s.xdot, *s.arguments)
@@ -163,6 +165,8 @@ def model_jacobians(model: Model, symbols: ModelSymbols | None = None) -> Progra
     for of, (outputs, names) in _functions(model, s).items():
         for wrt, group in groups.items():
             name = f"{of}_{wrt}"
+            if only is not None and name not in only:
+                continue
             entries = jacobian(g, outputs, s.nodes(group))
             patterns[name] = pattern_of(entries)
             texts = tuple(f"d {names[i]} / d {group.symbols[j]}" for i, j in entries)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from scipy import special
 from sympy.codegen import cfunctions
 
 from kinesym.codegen import partials, values
@@ -308,8 +307,8 @@ _OF_ONE = (
     _one("abs", values.size, partials.size, EVEN, SMALL, NONNEGATIVE, True, abs, sp.Abs),
     _one("sign", values.sign, partials.flat(1), ODD, ORDINARY, ANY, True, values.sign_of_constant),
     _one("floor", values.floor, partials.flat(1), NEITHER, ORDINARY, total=True),
-    _one("erf", special.erf, partials.erf, ODD, SMALL, total=True),
-    _one("erfc", special.erfc, partials.erfc, NEITHER, TINY, NONNEGATIVE, total=True),
+    _one("erf", values.erf, partials.erf, ODD, SMALL, total=True),
+    _one("erfc", values.erfc, partials.erfc, NEITHER, TINY, NONNEGATIVE, total=True),
     _one("gamma", values.gamma, partials.gamma, constant=values.gamma_of_constant),
     _one("loggamma", values.log_gamma, lambda g, y, a: (partials.digamma(g, a[0]),)),
 )

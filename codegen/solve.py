@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
+import scipy
 
 from kinesym.codegen.blocks import MOST_ROWS, Block, NotExplicit, block_of
 from kinesym.codegen.derive import Sparse, by_row, jacobian, pattern_of, with_smooth_kinks
@@ -85,7 +84,9 @@ class MassMatrix:
         self.residual = affine_residual(g, residual, rates, names)
         mass = jacobian(g, self.residual, rates)
         pattern = _pattern(mass, n)
-        match = maximum_bipartite_matching(pattern, perm_type="column")  # column of each row
+        match = scipy.sparse.csgraph.maximum_bipartite_matching(
+            pattern, perm_type="column"
+        )  # column of each row
         if (match < 0).any():
             missing = sorted(set(range(n)) - set(match.tolist()))
             raise NotExplicit(
@@ -180,17 +181,21 @@ class MassMatrix:
         return new, [step for step in found if step[0] != step[1] or step[2] != self._graph.one]
 
 
-def _pattern(mass: Sparse, n: int) -> csr_array:
+def _pattern(mass: Sparse, n: int) -> scipy.sparse.csr_array:
     """Ones at the entries of a matrix; with indices of 32 bits, which matchings of SciPy below 1.15
     demand."""
     rows, columns = (np.array(k, dtype=np.int32) for k in pattern_of(mass))
-    return csr_array((np.ones(len(mass), dtype=np.int8), (rows, columns)), shape=(n, n))
+    return scipy.sparse.csr_array(
+        (np.ones(len(mass), dtype=np.int8), (rows, columns)), shape=(n, n)
+    )
 
 
-def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
+def _blocks(pattern: scipy.sparse.csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:
     """Columns in blocks that can be solved one after the other."""
-    square = csr_array(pattern[row_of])  # now with a full diagonal
-    count, label = connected_components(square, directed=True, connection="strong")
+    square = scipy.sparse.csr_array(pattern[row_of])  # now with a full diagonal
+    count, label = scipy.sparse.csgraph.connected_components(
+        square, directed=True, connection="strong"
+    )
     members: list[list[int]] = [[] for _ in range(count)]
     for j in range(n):
         members[label[j]].append(j)
@@ -266,8 +271,10 @@ def _determined(
     row (Dulmage, Mendelsohn 1958).
     """
     mass = jacobian(g, residual, rates)
-    pattern = csr_array(_pattern(mass, max(len(rates), len(residual))))
-    match = maximum_bipartite_matching(pattern, perm_type="column")  # column of each row
+    pattern = scipy.sparse.csr_array(_pattern(mass, max(len(rates), len(residual))))
+    match = scipy.sparse.csgraph.maximum_bipartite_matching(
+        pattern, perm_type="column"
+    )  # column of each row
     row_of = {int(j): i for i, j in enumerate(match) if j >= 0}
     free = [j for j in range(len(rates)) if j not in row_of]
     open_columns = set(free)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 
 def _continued(value: Callable[..., Any], *slopes: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,7 +34,7 @@ def _constant_order(value: Callable[..., Any], slope: Callable[..., Any]) -> Cal
 
 def _real_polygamma(n: Any, x: Any) -> Any:
     order = int(np.ravel(n)[0])
-    return special.psi(x) if order == 0 else special.polygamma(order, x)
+    return scipy.special.psi(x) if order == 0 else scipy.special.polygamma(order, x)
 
 
 def locate(data: Any, begin: Any, count: Any, x: Any) -> Any:
@@ -72,7 +72,7 @@ def floor(x: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function; infinite at its poles, so that its reciprocal is 0 there."""
     pole = (np.real(x) <= 0.0) & (np.real(x) == np.floor(np.real(x)))
-    return np.where(pole, np.inf, special.gamma(x))
+    return np.where(pole, np.inf, scipy.special.gamma(x))
 
 
 def gamma_of_constant(x: float) -> float:
@@ -80,9 +80,19 @@ def gamma_of_constant(x: float) -> float:
     return math.inf if x <= 0.0 and x == math.floor(x) else math.gamma(x)
 
 
+def erf(x: Any) -> Any:
+    """The error function."""
+    return scipy.special.erf(x)
+
+
+def erfc(x: Any) -> Any:
+    """The complement of the error function."""
+    return scipy.special.erfc(x)
+
+
 def log_gamma(x: Any) -> Any:
     """Logarithm of the gamma function, of arguments that are not negative; NaN for others."""
-    return np.where(np.real(x) < 0.0, np.nan, special.loggamma(x))
+    return np.where(np.real(x) < 0.0, np.nan, scipy.special.loggamma(x))
 
 
 def chosen(second: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,5 +109,11 @@ mod = _continued(np.mod, lambda v, x, y: 1.0, lambda v, x, y: -np.rint((x - v) /
 hypot = _continued(np.hypot, lambda v, x, y: x / v, lambda v, x, y: y / v)
 cbrt = _continued(np.cbrt, lambda v, x: 1.0 / (3.0 * v * v))
 polygamma = _constant_order(_real_polygamma, lambda v, n, x: _real_polygamma(n + 1, x))
-bessel_j = _constant_order(special.jv, lambda v, n, x: special.jvp(int(np.ravel(n)[0]), x))
-bessel_y = _constant_order(special.yv, lambda v, n, x: special.yvp(int(np.ravel(n)[0]), x))
+bessel_j = _constant_order(
+    lambda n, x: scipy.special.jv(n, x),
+    lambda v, n, x: scipy.special.jvp(int(np.ravel(n)[0]), x),
+)
+bessel_y = _constant_order(
+    lambda n, x: scipy.special.yv(n, x),
+    lambda v, n, x: scipy.special.yvp(int(np.ravel(n)[0]), x),
+)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
 from kinesym.runtime.arrays import Array
 
@@ -29,6 +30,13 @@ class RobustLoss:
     def likelihood(self) -> bool:
         """Whether rho is -2 log of a probability density, up to a constant."""
         return self.name == "student"
+
+    @property
+    def log_height(self) -> float:
+        """log of the density of errors at zero, of a loss that is a likelihood."""
+        c = self.tuning
+        gammas = gammaln(0.5 * (c + 1.0)) - gammaln(0.5 * c)
+        return float(gammas - 0.5 * np.log(np.pi * c))
 
     def root(self, e: Array) -> Array:
         """r with r^2 = rho(e), and the sign of e."""

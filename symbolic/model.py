@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
@@ -40,6 +40,9 @@ from kinesym.symbolic.sources import Sourced
 from kinesym.symbolic.table import NumericFunction, Tables, tables_of, tabulated
 from kinesym.symbolic.text import document
 from kinesym.symbolic.text.model import arguments_in, entries_of, writer_of
+
+if TYPE_CHECKING:
+    from kinesym.symbolic.identifiability.verdict import Identifiability
 
 #: Fields that an explicit form depends on: a change of one makes it stale.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -325,6 +328,32 @@ class Model(Sourced):
                 f"{stabilisation} still {value}, not {wanted}"
             )
         return found
+
+    def identifiability(
+        self,
+        measured: Iterable[Any],
+        known_inputs: Iterable[Any] | None = None,
+        unknown_inputs: Iterable[Any] = (),
+        starts: Any = None,
+        unknown: Iterable[Any] | None = None,
+    ) -> Identifiability:
+        """Verdict on what perfect measurements can tell: which parameters and starting states, and
+        which combinations of those that cannot be known singly. It is exact: ranks modulo primes
+        of the power series of what is measured.
+
+        measured : outputs, states or inputs by name, or expressions of the model's symbols.
+        known_inputs, unknown_inputs : all are known but the unknown ones, which may do anything.
+        starts : states whose value at the start is known: {x: 0.0, v: "known", w: k * x0}, a
+            number, an expression of parameters, or "known" for any; "known" alone for all. By
+            default no start is known.
+        unknown : parameters, all by default; the others are known.
+
+        Raises `ValueError` for expressions that have no power series, as `Abs`, tables and delays,
+        by name, and for what the model does not have.
+        """
+        from kinesym.symbolic.identifiability.question import answered, asked_of  # on request only
+
+        return answered(asked_of(self, measured, known_inputs, unknown_inputs, starts, unknown))
 
     def undelayed(self, expressions: Sequence[sp.Expr]) -> tuple[Model, list[sp.Expr]]:
         """Expressions with inputs in place of delays, and the model that has these inputs, too."""

@@ -82,3 +82,9 @@ def null_space(matrix: Residues, p: int) -> Residues:
     basis[np.arange(len(free)), free] = 1
     basis[:, list(pivots)] = -reduced[:, free].T % p
     return basis
+
+
+def product(a: Residues, b: Residues, p: int) -> Residues:
+    """Product of matrices of residues (..., l, m) and (..., m, n) modulo p."""
+    high, low = a >> 16, a & 0xFFFF  # sums of up to 2^15 products with these fit into int64
+    return ((high @ b % p << 16) + low @ b) % p

@@ -79,6 +79,9 @@ def log_density(estimation: Estimation, misfit: Misfit, std: Mapping[str, float]
         good = np.isfinite(found)
         return np.where(good, values, -np.inf), np.where(good[:, None], slopes, np.nan)
 
+    def each(theta: Array) -> tuple[Samples, Array]:
+        return _of_samples(estimation, misfit, theta, groups)
+
     zero, wide = np.zeros(len(groups)), np.full(len(groups), np.inf)
     return LogDensity(
         names=[*misfit.names, *(f"std({group})" for group in groups)],
@@ -86,7 +89,26 @@ def log_density(estimation: Estimation, misfit: Misfit, std: Mapping[str, float]
         support=(np.concatenate([low, zero]), np.concatenate([high, wide])),
         logarithmic=log,
         at=at,
+        each=each,
     )
+
+
+def _of_samples(
+    estimation: Estimation, misfit: Misfit, theta: Array, groups: Sequence[str]
+) -> tuple[Samples, Array]:
+    """The samples, and log of the density of each at theta; NaN where there are no trajectories."""
+    n = len(misfit.names)
+    found = misfit.sloped(theta[:n]) or misfit.sloped(misfit.best)
+    assert found is not None
+    here = np.isfinite(found.samples.time)
+    samples = found.samples.taken(here)
+    numbers = {key: groups.index(group) for key, group in groups_of(estimation.trials).items()}
+    which, used = samples.groups(numbers), np.sqrt(samples.share / samples.weight)
+    std = np.where(which < 0, used / np.sqrt(estimation.factor), np.append(theta[n:], 1.0)[which])
+    e = found.residuals[here] / np.sqrt(samples.share) * used / std
+    loss = estimation.loss
+    height = -_ROOT if loss is None else loss.log_height
+    return samples, height - 0.5 * _rho(e, loss) - np.log(std)
 
 
 def _check(estimation: Estimation) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
-from scipy.special import gammaln
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import groups_of
@@ -94,8 +93,7 @@ def _normal(e: Array, std: Array) -> float:
 
 def _student(loss: RobustLoss) -> Callable[[Array, Array], float]:
     """Log likelihood of errors with the density of Student's t."""
-    c = loss.tuning
-    height = float(gammaln(0.5 * (c + 1.0)) - gammaln(0.5 * c) - 0.5 * np.log(np.pi * c))
+    c, height = loss.tuning, loss.log_height
 
     def density(e: Array, std: Array) -> float:
         return float((height - 0.5 * (c + 1.0) * np.log1p(e**2 / c) - np.log(std)).sum())

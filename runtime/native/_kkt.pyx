@@ -79,7 +79,7 @@ cdef extern from "kkt/kkt.h" nogil:
         int n_multipliers
 
     int kkt_factorise(kkt_factors *, const kkt_matrix *, kkt_tolerance)
-    int kkt_solve(kkt_factors *, int, double *, ptrdiff_t)
+    int kkt_solve(kkt_factors *, int, double *)
     int kkt_inverse(kkt_factors *, int, const int *, double *)
     double kkt_log_determinant(const kkt_factors *)
     int kkt_inverse_entries(const kkt_factors *, ptrdiff_t, const int *, const int *, double *)
@@ -395,14 +395,14 @@ cdef class Factorisation:
         self._check_ready()
         if np.ndim(b) not in (1, 2) or np.shape(b)[0] != self._plan.n:
             raise ValueError(f"b has shape {np.shape(b)}, expected {self._plan.n} rows")
-        columns = np.array(np.reshape(b, (self._plan.n, -1)).T, dtype=np.float64, order="C")
-        cdef double *x = doubles(columns, columns.shape, "b")
-        cdef int status, count = len(columns)
+        found = np.array(b, dtype=np.float64, order="C")
+        cdef double *x = doubles(found, found.shape, "b")
+        cdef int status, count = 1 if found.ndim == 1 else found.shape[1]
         with nogil:
-            status = kkt_solve(self._factors, count, x, self._plan.n)
+            status = kkt_solve(self._factors, count, x)
         if status != KKT_OK:
             raise MemoryError
-        return columns.T.reshape(np.shape(b))
+        return found
 
     def inverse(self, unknowns):
         """The entries of A^-1 for k different unknowns, (k, k): of parameters almost for nothing.

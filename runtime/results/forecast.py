@@ -170,7 +170,8 @@ class Forecast(Displayed):
     def rows(self) -> list[tuple[str, ...]]:
         """Standard errors as text, a row for the experiment as it is and for each variation."""
         every = {"as it is": self.parameters, **{str(v): e for v, e in self.variants.items()}}
-        return [(words, *map(_error, each.table.values())) for words, each in every.items()]
+        names = [*self.parameters]  # repeats have more, of trials of their own
+        return [(words, *(_error(e.table[n]) for n in names)) for words, e in every.items()]
 
     def to_pandas(self) -> pd.DataFrame:
         """Table of the standard errors, a row for the experiment as it is and for each variation, a
@@ -179,7 +180,8 @@ class Forecast(Displayed):
 
         every = {"as it is": self.parameters, **{str(v): e for v, e in self.variants.items()}}
         rows = {words: each.standard_errors() for words, each in every.items()}
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="experiment")
+        table = pd.DataFrame.from_dict(rows, orient="index")[list(self.parameters)]
+        return table.rename_axis(index="experiment")
 
     def sentences(self) -> list[str]:
         """Sentences on the variations: what they tell of the parameter that is known least."""
@@ -194,7 +196,7 @@ class Forecast(Displayed):
         if next(iter(found)).by == "without":
             for varied, each in found.items():
                 lost = [n for n in _unknown(each) if n not in _unknown(base)]
-                worse = _worst({n: each.table[n].standard_error for n in each}, base.table)
+                worse = _worst({n: each.table[n].standard_error for n in base}, base.table)
                 if lost:
                     words.append(f"{varied} {_listed(lost)} {_NEVER}")
                 elif worse:
@@ -242,17 +244,17 @@ class Forecast(Displayed):
         """Tables for a notebook, and the sentences."""
         units = self.parameters.units
         head = ("standard errors", *(with_unit(name, units) for name in self.parameters))
-        more = html_table("", self.rows(), head) if self.variants else ""
+        more = html_table("Other experiments", self.rows(), head) if self.variants else ""
         about = self._remarks()
-        words = html_table("", [(words,) for words in about]) if about else ""
+        words = html_table("What it says", [(words,) for words in about]) if about else ""
         return self.parameters._repr_html_() + more + words
 
     def plot(self) -> Any:
         """Figure of the standard errors over durations, rates and numbers of trials, and by what
         else is varied, in % of the values (or in their unit, of values that are zero); what cannot
-        be known is a cross above. Without variations, of the experiment as it is."""
+        be known is a cross above the frame. Without variations, of the experiment as it is."""
         kinds = list(dict.fromkeys(varied.by for varied in self.variants)) or ["as it is"]
-        width = 3.4 * len(kinds) + 1.2
+        width = 3.4 * len(kinds) + 2.2
         figure, axes = subplots(1, len(kinds), squeeze=False, sharey=True, figsize=(width, 3.6))
         for axis, by in zip(axes[0], kinds, strict=True):
             mine = {v: e for v, e in self.variants.items() if v.by == by}
@@ -261,7 +263,11 @@ class Forecast(Displayed):
             else:
                 first = {"as it is": self.parameters}
                 self._marks(axis, first | {str(v): e for v, e in mine.items()})
-            axis.set_yscale("log")
+            axis.set_yscale("log", subs=[2, 5])
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
+            if any(_unknown(each) for each in mine.values()):
+                axis.set_title(f"x {_NEVER}", loc="right", fontsize="small", pad=14.0)
         axes[0, 0].set_ylabel("standard error [% of the value]")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right upper", fontsize="small")
@@ -283,14 +289,16 @@ class Forecast(Displayed):
         axis.set_xlim(-0.5, len(found) - 0.5)
 
     def _draw(self, axis: Any, at: Array, found: Sequence[Estimates], style: str) -> None:
-        """Standard errors of each parameter; crosses at the top of the axis for those without."""
+        """Standard errors of each parameter; crosses above the frame for those without."""
         for k, name in enumerate(self.parameters):
             rows, colour = [each.table[name] for each in found], f"C{k % 10}"
             size = np.array([_relative(row) for row in rows])
             axis.plot(at, size, style, ms=4.0, lw=1.2, color=colour, label=plain(name))
             lost = np.isnan(size)
-            above = np.full(int(lost.sum()), 0.97 - 0.05 * (k % 10))
-            axis.plot(at[lost], above, "x", color=colour, transform=axis.get_xaxis_transform())
+            about = {"transform": axis.get_xaxis_transform(), "clip_on": False, "in_layout": False}
+            axis.plot(
+                at[lost] + 0.08 * k, np.full(int(lost.sum()), 1.04), "x", color=colour, **about
+            )
 
 
 def _relative(row: Estimate) -> float:

@@ -33,9 +33,10 @@ class Pulls(NamedTuple):
 
     samples : behind the residuals. residual, slope, bend : each residual, with the slope psi of the
     loss there and psi'. pull : d estimate/d slope, (k, r). hat : gives entries of the hat matrix by
-    rows and columns, that of residuals of weight 1. basis : see `Samples.influences`. taken :
-    degrees of freedom that unknowns take. priors : pulls (m, r) of priors. variance : of residuals,
-    1 where they are in standard deviations. loss : of residuals, None for squares.
+    rows and columns, that of residuals of weight 1. basis : makes that of `Samples.influences`.
+    taken : degrees of freedom that unknowns take. priors : pulls (m, r) of priors. variance : of
+    residuals, 1 where they are in standard deviations; freedom : its degrees of freedom if all
+    samples share one that is estimated, else infinite. loss : of residuals, None for squares.
     """
 
     samples: Samples
@@ -44,10 +45,11 @@ class Pulls(NamedTuple):
     bend: Array
     pull: Array
     hat: Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
-    basis: Array | None
+    basis: Callable[[], Array | None]
     taken: float
     priors: Array
     variance: float
+    freedom: float
     loss: RobustLoss | None
 
 
@@ -66,7 +68,7 @@ class Influences(NamedTuple):
     def of(found: Pulls) -> Influences:
         """Influences from the pulls of residuals."""
         samples, priors = found.samples, found.priors
-        series = samples.influences(found.slope, found.pull, found.basis)
+        series = samples.influences(found.slope, found.pull, found.basis())
         count = float(samples.counts.sum())
         return Influences(series, count, found.taken, priors.T @ priors, samples.channels)
 

@@ -140,9 +140,11 @@ class InfluenceMeasures(Saved):
     @property
     def k(self) -> Array:
         """Tail index k (n,) of the Pareto distribution that importance weights 1/p(sample) of
-        draws from the posterior have: in a linear model the leverage. They have no variance above
-        0.5 and tell nothing above 0.7 (Vehtari, Gelman, Gabry 2017, Statistics and Computing 27,
-        1413). `log_density` needs no draws; its linearisation is doubtful there, too."""
+        draws from the posterior have: the leverage, in a linear model whose standard deviations
+        are known. Weights have no variance from 0.5 on (Peruggia 1997, Journal of the American
+        Statistical Association 92, 199) and tell nothing above 0.7 (Vehtari, Gelman, Gabry 2017,
+        Statistics and Computing 27, 1413). `log_density` needs no draws, but its linearisation is
+        doubtful there, too."""
         return self.leverage
 
     @property
@@ -316,7 +318,8 @@ def influence(
     there = np.isfinite(found.leverage)
     change = np.where(np.isnan(errors), np.nan, np.where(errors == 0.0, 0.0, found.change))
     std = np.concatenate([s.std for s in series])
-    density = log_densities(found.residual, found.spread, pulls.variance, pulls.loss) - np.log(std)
+    noise = (pulls.variance, pulls.freedom, pulls.loss)
+    density = log_densities(found.residual, found.spread, *noise) - np.log(std)
     channels = list(dict.fromkeys(s.channel for s in series))
     each = [np.full(len(s.time), channels.index(s.channel)) for s in series]
     groups, notes = groups_of(series, labels)

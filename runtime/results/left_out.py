@@ -44,11 +44,11 @@ class Group(NamedTuple):
 class LeftOut(Saved):
     """Estimates of a fit without some of its samples.
 
-    what : is left out; kind : "trial", "channel", a label, or "samples". samples : how many. names
-    : of the parameters (r,). values, errors : (r,), NaN for what is not determined then. before,
-    errors_before : of all samples. cook : Cook's distance. solved : whether it was solved again,
-    else it is one Newton step from the fit of all samples, exact for linear models. note : why
-    there are none.
+    what : is left out; kind : "trial", "channel", "subject", or "samples". samples : how many.
+    names : of the parameters (r,). values, errors : (r,), NaN for what is not determined then.
+    before, errors_before : of all samples. cook : Cook's distance of those that are determined.
+    solved : whether it was solved again, else it is one Newton step from the fit of all samples,
+    exact for linear models. note : why there are none.
     """
 
     kind: str
@@ -269,7 +269,8 @@ def left_out(
     new = np.where(np.isnan(errors), np.nan, np.where(errors == 0.0, before, found.values))
     with np.errstate(invalid="ignore"):
         width = np.sqrt(np.diag(found.covariance))
-    cook = cook_distances((new - before)[None], about.covariance[:r, :r])[0]
+    told = np.isfinite(new)
+    cook = cook_distances((new - before)[None, told], about.covariance[:r, :r][told][:, told])[0]
     return LeftOut(
         kind=group.kind,
         what=group.what,

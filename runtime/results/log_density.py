@@ -13,6 +13,8 @@ from scipy.special import expit, log_expit
 
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.nlp.samples import Samples
+from kinesym.runtime.results.leave_one_out import LeaveOneOut
 from kinesym.runtime.summary import listed
 
 #: Log-density (M,), and gradient (M, n) if asked for, at points (M, n) of the support; -inf and NaN
@@ -25,7 +27,9 @@ class LogDensity(Displayed):
     """Log of a density of unknowns theta (n,), up to a constant where bounds cut it off.
 
     names : of the unknowns. best : those of the fit, a place to begin. support : lower and upper
-    bounds, (n,) each. logarithmic : unknowns whose prior is of the logarithm. Functions take one
+    bounds, (n,) each. logarithmic : unknowns whose prior is of the logarithm. each : the samples,
+    and the log-density (k,) of each, at one theta, NaN where trajectories do not reach their end.
+    Functions take one
     theta, or many (M, n), for which they are faster than one by one; one thread at a time has them.
     """
 
@@ -34,6 +38,7 @@ class LogDensity(Displayed):
     support: tuple[Array, Array]
     logarithmic: NDArray[np.bool_]
     at: Densities
+    each: Callable[[Array], tuple[Samples, Array]]
     _one_at_a_time: Lock = field(default_factory=Lock)
 
     @property
@@ -62,6 +67,20 @@ class LogDensity(Displayed):
         share between them, of theta above or below one the logarithm of the distance, else theta;
         of what is `logarithmic` the same of log theta. log |d theta / d y| is added."""
         return Unconstrained.of(self)
+
+    def leave_one_out(self, draws: ArrayLike) -> LeaveOneOut:
+        """Leave-one-out predictions of all samples from draws (M, n) of this density, as samplers
+        give them, by Pareto smoothed importance sampling.
+
+        For a fit that is close to linear `fit.influence()` has them without draws. Raises
+        `ValueError` for another number of unknowns, and for draws outside of the support.
+        """
+        rows = np.atleast_2d(real_array(draws, "draws"))
+        if not np.isfinite(self.value(rows)).all():
+            raise ValueError("draws must be of this density, which is zero at some of them")
+        with self._one_at_a_time:
+            found = [self.each(row) for row in rows]
+        return LeaveOneOut.of(found[0][0], np.array([values for _, values in found]))
 
     def _found(self, theta: ArrayLike, sloped: bool) -> tuple[Array, Array]:
         given = real_array(theta, "theta")
@@ -110,7 +129,11 @@ class Unconstrained(LogDensity):
             values, slopes = density._found(theta, sloped)
             return values + height.sum(axis=-1), slopes * slope + rise
 
-        about = (line.coordinates(density.best), (-free, free), np.zeros(density.size, bool), at)
+        def each(y: Array) -> tuple[Samples, Array]:
+            return density.each(line.natural(y)[0])
+
+        begin, none = line.coordinates(density.best), np.zeros(density.size, bool)
+        about = (begin, (-free, free), none, at, each)
         return Unconstrained(density.names, *about, constrained=density, line=line)
 
     def theta(self, y: ArrayLike) -> Array:

@@ -397,7 +397,7 @@ class Trials(ByName, Saved):
         and the weights of a robust loss are taken as they are. Raises `ValueError` as `intervals`,
         and with process noise or random effects.
         """
-        about, of = self._known_errors(), self._asked()
+        about, of = self._moving(), self._asked()
         words = (self.setting.get("subjects", ()), self.model)
         return influence(of, about, dict(self.parameters), series_of(self.trials), *words)
 
@@ -422,7 +422,7 @@ class Trials(ByName, Saved):
         Raises `ValueError` for names that there are not, if nothing is left, if it does not
         converge, and as `influence`.
         """
-        about, series = self._known_errors(), series_of(self.trials)
+        about, series = self._moving(), series_of(self.trials)
         named = self.setting.get("subjects", ())
         given = (trials, channels, subjects, window, samples)
         group = selected(series, named, len(self.trials), *given)
@@ -522,6 +522,15 @@ class Trials(ByName, Saved):
                 why = self.no_errors or "this is no fit of measurements, or it is no minimum"
             raise ValueError(f"{NO_ERRORS}: {why}")
         return self._about
+
+    def _moving(self) -> Uncertainty:
+        """Known errors, of which a parameter has one; raises `ValueError` as `_known_errors`."""
+        about = self._known_errors()
+        if not (about.deviations()[: len(self.parameters)] > 0.0).any():
+            raise ValueError(
+                "no sample moves a parameter of this fit: none is free and identifiable"
+            )
+        return about
 
     def _asked(self) -> Inference:
         if self.inference is None:

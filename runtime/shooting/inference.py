@@ -77,15 +77,19 @@ class ShootingInference:
         known = ~np.isnan(np.diag(self.about.covariance))
         mine = (numbers < rows.shape[1]) & known[numbers]
         rows[:, numbers[mine]] = pulls[:, mine]
-        root = np.sqrt(np.maximum(bend, 0.0))[:, None]
-        basis = basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
+
+        def basis() -> Array:
+            root = np.sqrt(np.maximum(bend, 0.0))[:, None]
+            return basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
+
         own, priors, taken = rows[: len(e)], rows[len(e) :], float(which.sum())
 
         def hat(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
             return np.asarray((spread[i] * unit[j]).sum(axis=1))
 
         variance = self.about.variance / self.task.estimation.factor
-        about = (own, hat, basis, taken, priors, variance, loss)
+        freedom = self.about.freedom if self.task.estimation.pooled else np.inf
+        about = (own, hat, basis, taken, priors, variance, freedom, loss)
         return Pulls(found.samples, e, slope, bend, *about)
 
     def without(self, record: Record, solve: bool) -> Left:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, tril
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.statistics.kkt import Entries, Kkt
+from kinesym.runtime.statistics.factors import Entries
+from kinesym.runtime.statistics.kkt import Kkt
 
 #: Stiffness in the scaled matrix (no unit) from which a limit is active in the first set.
 _FIRM = 1e-4

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
@@ -48,13 +47,10 @@ def block_arrow(layout: Layout) -> BlockArrow | None:
     return BlockArrow(parts, np.array([owned.places(k) for k in range(count)]))
 
 
-def spreads_of_trials(
-    kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: BlockArrow | None
-) -> Spreads:
-    """Parameter covariance by block elimination: `spreads` of all parameters, in time and memory
-    that grow linearly with the trials."""
-    made = None if of is None or kkt.singular else reduced(kkt, wanted, blur, of)
-    if made is None:
+def spreads_of(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, made: Reduced | None) -> Spreads:
+    """Parameter covariance by block elimination: `spreads` of all parameters by their reduced
+    Hessian, in time and memory that grow linearly with the trials; without it by solutions."""
+    if made is None or kkt.singular:
         return spreads(kkt, wanted, blur)
     inverse = kkt.factorised().inverse(wanted)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -115,37 +111,43 @@ def reduced(
     inner = replace(kkt, stiffness=fixed, fitted=False)
     if kkt.order * of.places.shape[1] > _NUMBERS or inner.singular:
         return None
-    full = kkt.scaled.plain
-    pulls = (full @ _ones(kkt.order, wanted[of.places])).toarray()
-    pulls[wanted] = pulls[kkt.gone] = 0.0
+    own, pulls, curvature = _parted(kkt, wanted, of.places)
     follow = np.ascontiguousarray(inner.factorised().factors.solve(-pulls))  # for products
     far = np.abs(follow)
-    curvature = full[wanted][:, wanted].toarray()
+    made = 2.0 * pulls + own @ follow, np.abs(pulls) + 0.5 * (abs(own) @ far)
     terms, doubt = np.abs(curvature), np.diag(blur[wanted])
     for parts, mine in zip(of.parts, of.places, strict=True):
-        found = [_forms(full, pulls, (follow, far), blur, part) for part in parts]
-        for whole, each in zip((curvature, terms, doubt), zip(*found, strict=True), strict=True):
-            whole[np.ix_(mine, mine)] += np.sum(each, axis=0)
+        here = np.ix_(mine, mine)
+        for part in parts:
+            y, size = follow[part], far[part]
+            form, sizes = y.T @ made[0][part], size.T @ made[1][part]
+            curvature[here] += 0.5 * (form + form.T)
+            terms[here] += sizes + sizes.T
+            among = blur[part]  # of the variables among the unknowns
+            doubt[here] += y[: len(among)].T @ (among[:, None] * y[: len(among)])
     return Reduced(curvature, terms, doubt, gone)
 
 
-def _ones(size: int, places: NDArray[np.intp]) -> csr_array:
-    """Selection matrix (size, q) with ones at places (trials, q) of each column."""
-    columns = np.broadcast_to(np.arange(places.shape[1]), places.shape)
-    entries = np.ones(places.size), (places.ravel(), columns.ravel())
-    made = csr_array(entries, shape=(size, places.shape[1]))
-    made.data[:] = 1.0  # also where trials have a parameter in common
-    return made
-
-
-def _forms(
-    full: Any, pulls: Array, follow: tuple[Array, Array], blur: Array, part: slice
-) -> tuple[Array, Array, Array]:
-    """Quadratic forms of a part of a trial in its parameters, (q, q): the curvature, the sizes of
-    its terms, and the contribution of `blur`; follow : values and sizes of all parts."""
-    (y, size), b, rows = (a[part] for a in follow), pulls[part], full[part]
-    cross, across = b.T @ y, np.abs(b).T @ size
-    form = cross + cross.T + y.T @ (rows @ follow[0])
-    sizes = across + across.T + size.T @ (abs(rows) @ follow[1])
-    blurred = y[: len(blur[part])].T @ (blur[part][:, None] * y[: len(blur[part])])
-    return form, sizes, blurred
+def _parted(
+    kkt: Kkt, wanted: NDArray[np.intp], places: NDArray[np.intp]
+) -> tuple[csr_array, Array, Array]:
+    """A matrix without its parameters, the columns of these, (n, q), as each trial sees its own at
+    places (trials, q), and what is between parameters, (r, r)."""
+    (rows, columns, values), n = kkt.lower, kkt.order
+    number, column = np.full(n, -1), np.full(n, -1)
+    number[wanted] = np.arange(len(wanted))
+    column[wanted[places]] = np.arange(places.shape[1])
+    late, early = number[rows] >= 0, number[columns] >= 0
+    apart = ~(late | early)
+    i, j, entries = rows[apart], columns[apart], values[apart]
+    off = i != j
+    every = np.append(i, j[off]), np.append(j, i[off])
+    own = csr_array((np.append(entries, entries[off]), every), shape=(n, n))
+    of, other = np.where(late, (rows, columns), (columns, rows))
+    across = (late != early) & (column[of] >= 0)
+    at = other[across], column[of[across]]
+    pulls = coo_array((values[across], at), shape=(n, places.shape[1])).toarray()
+    both = late & early
+    at = number[rows[both]], number[columns[both]]
+    between = coo_array((values[both], at), shape=(len(wanted), len(wanted))).toarray()
+    return own, pulls, between + np.tril(between, -1).T

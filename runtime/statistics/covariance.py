@@ -15,8 +15,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.statistics.active import Limits
+from kinesym.runtime.statistics.factors import Entries
 from kinesym.runtime.statistics.identifiability import exchanges, identifiability
-from kinesym.runtime.statistics.kkt import Entries, Kkt
+from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spreads
 from kinesym.runtime.summary import listed
 

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 
 #: Determinant of I - W H below which a block decides something alone.
 _ALONE = 1e-9
+#: Degrees of freedom, and squares that are left, at least.
+_LEAST = 1e-9
 #: Nodes of Gauss-Hermite quadrature over a prediction.
 _NODES = 40
 
@@ -106,19 +107,26 @@ def cook_distances(change: Array, covariance: Array) -> Array:
 
 
 def log_densities(
-    residual: Array, spread: Array, variance: float, loss: RobustLoss | None
+    residual: Array, spread: Array, variance: float, freedom: float, loss: RobustLoss | None
 ) -> Array:
     """Log-densities (n,) of samples over their standard deviations as the others predict them: the
-    density of noise, averaged over the prediction. residual, spread : see `Deleted`. variance : of
-    residuals. NaN for a loss that is no likelihood."""
+    density of noise, averaged over the prediction. NaN for a loss that is no likelihood.
+
+    residual, spread : see `Deleted`. variance : of residuals; freedom : its degrees of freedom if
+    it is the one of all and estimated, so that the others have another one, else infinite.
+    """
     if loss is None:
-        wide = variance * (1.0 + spread)
-        return np.asarray(-0.5 * (residual**2 / wide + np.log(2.0 * np.pi * (1.0 + spread))))
+        squares = residual**2 / variance / (1.0 + spread)
+        if np.isinf(freedom):
+            return np.asarray(-0.5 * (squares + np.log(2.0 * np.pi * (1.0 + spread))))
+        left = max(freedom - 1.0, _LEAST)
+        other = np.maximum(freedom - squares, _LEAST) / left
+        student = RobustLoss("student", left)
+        rho = student.root(np.sqrt(squares / other)) ** 2
+        return np.asarray(student.log_height - 0.5 * (rho + np.log(other * (1.0 + spread))))
     if not loss.likelihood:
         return np.full(len(residual), np.nan)
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    c = loss.tuning
     e = residual[:, None] + np.sqrt(np.maximum(variance * spread, 0.0))[:, None] * nodes
-    constant = gammaln(0.5 * (c + 1.0)) - gammaln(0.5 * c) - 0.5 * np.log(np.pi * c)
-    density = np.exp(constant - 0.5 * (c + 1.0) * np.log1p(e**2 / c))
+    density = np.exp(loss.log_height - 0.5 * loss.root(e) ** 2)
     return np.asarray(np.log(density @ (weights / weights.sum())))

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, tril
-from scipy.sparse.linalg import splu
+from scipy.sparse import coo_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import (
-    QUALITY,
+    BORDER,
     UNKNOWN,
-    Factorisation,
     Workspace,
     equilibrated,
     forms,
     largest_in_rows,
 )
-from kinesym.runtime.status import Factors
+from kinesym.runtime.statistics.factors import (
+    FULL,
+    PLAIN,
+    WIDE,
+    Border,
+    Bordered,
+    Borders,
+    Entries,
+    General,
+    InTime,
+    border_of,
+    factors,
+)
 
-#: Rows, columns and values of a sparse matrix.
-Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
-
-#: Share of the sides up to which the residual of a linear system needs no refinement.
-_REFINED = 1e-8
 #: Regularisation: numbers added to the diagonal of the scaled matrix, the largest first; see
 #: `kinesym.runtime.statistics.undetermined`.
 ADDED = (1e-9, 1e-11, 1e-13)
 #: Factors of the regularisation for parameters; the first that leaves a regular matrix is used.
 _MORE = (1.0, 1e3, 1e6)
-#: Qualities of pivots, see `kkt.h`, that suffice for solutions.
-_PLAIN = (QUALITY, QUALITY)
-#: Qualities of pivots with which entries of the inverse have about as many digits as solutions.
-STRICT = (0.1, 0.01)
-#: Numbers in a batch of right-hand sides, which bounds its memory (160 MB).
-_BATCH = 20_000_000
 #: Sweeps of scaling; few more change little.
 _SWEEPS = 8
 #: Refinements of a solution at most.
@@ -66,9 +64,9 @@ class Kkt:
 
     fitted : whether it is the matrix of a fit, which counts as singular if its factors exist by
     rounding alone; that of an optimal motion with inputs at their bounds may come as near.
-    workspace : that matrices with other bounds share, which all have one pattern. like : one with
-    other bounds, in whose sizes of unknowns null directions are measured; None for its own.
-    quality : of the pivots of the first factors.
+    workspace, borders : that matrices with other bounds share, which all have one pattern. like :
+    one with other bounds, in whose sizes of unknowns null directions are measured; None for its
+    own. quality : of the pivots of the first factors.
     """
 
     hessian: Entries
@@ -79,8 +77,9 @@ class Kkt:
     sizes: Array | None = None
     fitted: bool = False
     workspace: Workspace = field(default_factory=Workspace)
+    borders: Borders = field(default_factory=Borders)
     like: Kkt | None = None
-    quality: tuple[float, float] = _PLAIN
+    quality: tuple[float, float] = PLAIN
 
     @property
     def order(self) -> int:
@@ -154,17 +153,43 @@ class Kkt:
         return KktFactors(len(self.stiffness), self.gone, self._found)
 
     @cached_property
-    def _found(self) -> _InTime | _General | RuntimeError:
+    def _found(self) -> InTime | Bordered | General | RuntimeError:
         try:
-            made = (self.lower, self._every_stage, self.order, self.workspace, self.quality)
-            factors = _factors(*made)
+            found: InTime | Bordered | General | None = self._bordered()
+            if found is None:
+                made = (self.lower, self._every_stage, self.order, self.workspace, self.quality)
+                found = factors(*made)
         except RuntimeError as error:
             return error
-        if self.fitted and self._null_by(factors):
+        if self.fitted and self._null_by(found):
             return RuntimeError("singular up to rounding")
-        return factors
+        return found
 
-    def _null_by(self, factors: _InTime | _General) -> bool:
+    def _bordered(self) -> Bordered | None:
+        """Factors with the border apart, if it is wide; see `border_of`."""
+        stages = self._every_stage
+        if stages is None:
+            return None
+        of_border = stages[: len(self.stiffness)] == BORDER
+        if of_border.sum() < WIDE:
+            return None
+        bare = replace(self, stiffness=np.where(of_border, 0.0, self.stiffness))
+
+        def made() -> Border | None:
+            (i, j, _), (_, column, _) = self.hessian, self.jacobian
+            met = np.count_nonzero(of_border[i] != of_border[j])
+            met += np.count_nonzero(of_border[column])
+            full = met >= FULL * (self.order - of_border.sum()) * of_border.sum()
+            return border_of(bare.lower, stages, self.quality) if full else None
+
+        key = (self.hessian[2], self.jacobian[2], bare.stiffness, self.softness)
+        border = self.borders.of(key, made)
+        if border is None:
+            return None
+        stiffness = self.stiffness[of_border]
+        return Bordered(border, np.isinf(stiffness), stiffness)
+
+    def _null_by(self, factors: InTime | Bordered | General) -> bool:
         """Whether these factors exist by rounding alone: their solution for a random side is a null
         direction of the matrix."""
         scaled = (self.like or self).scaled
@@ -174,9 +199,9 @@ class Kkt:
         if np.linalg.norm(x / size) <= _GROWTH * np.linalg.norm(side):
             return False
         scale = scaled.scale
-        for _ in range(2):
+        for solve in (factors.roughly, factors.solve):
             x /= np.abs(x / scale).max()
-            x = factors.solve((x / scale**2)[:, None])[:, 0]
+            x = solve((x / scale**2)[:, None])[:, 0]
         left = np.abs(scale * factors.product(x)).max()
         return bool(left <= _ROUNDING * np.abs(x / scale).max())
 
@@ -185,7 +210,7 @@ class Kkt:
         """Matrix in scaled form, without units."""
         return Scaled(self)
 
-    def relaxed(self, scale: Array, added: float, more: float) -> _InTime | _General:
+    def relaxed(self, scale: Array, added: float, more: float) -> InTime | General:
         """Factors of D K D with `added` on its diagonal for variables, `more` times that for
         parameters, -added for constraints; scale : D. Raises `ValueError` if that is singular,
         too."""
@@ -197,7 +222,7 @@ class Kkt:
         )
         values[len(values) - len(self.softness) :] -= added
         try:
-            return _factors((rows, columns, values), self._every_stage, self.order, self.workspace)
+            return factors((rows, columns, values), self._every_stage, self.order, self.workspace)
         except RuntimeError as error:
             raise ValueError("the curvature at the solution is singular") from error
 
@@ -253,7 +278,7 @@ class KktFactors:
 
     n: int
     gone: NDArray[np.bool_]
-    factors: _InTime | _General
+    factors: InTime | Bordered | General
 
     def solve(self, variables: Array, constraints: Array) -> Array:
         """Solutions for sides (n, k) and (m, k), first n entries, zero for fixed variables."""
@@ -298,164 +323,6 @@ class KktFactors:
         """Whether the curvature is positive in the null space of the constraints, by the inertia:
         as many negative eigenvalues as constraints. True if the inertia is not known (SuperLU)."""
         return self.factors.negative in (None, int((~self.gone[self.n :]).sum()))
-
-
-class _InTime:
-    """Factors of a symmetric matrix whose unknowns have stages; values : of its entries. quality :
-    of the pivots, those that suffice for solutions if the matrix has too few better ones. Raises
-    `ValueError` if it has too few good ones, `RuntimeError` if the matrix is singular."""
-
-    def __init__(
-        self, factors: Factorisation, values: Array, quality: tuple[float, float] = _PLAIN
-    ) -> None:
-        self._factors, self._values, self._quality = factors, values, quality
-        self._n = factors.order
-        ended = factors.factorise(values, *quality)
-        if ended == Factors.DELAYED and quality != _PLAIN:
-            ended = factors.factorise(values)
-        if ended == Factors.DELAYED:
-            raise ValueError(ended)
-        if ended != Factors.OK:
-            raise RuntimeError(ended)
-
-    def roughly(self, b: Array) -> Array:
-        """Solutions x for sides b (n, k), not refined."""
-        return self._factors.solve(b)
-
-    def inverse_roughly(self, wanted: NDArray[np.intp]) -> Array:
-        """Entries of the inverse for unknowns, (k, k), not refined."""
-        return self._factors.inverse(wanted)
-
-    def solve(self, b: Array) -> Array:
-        """Solutions x for sides b (n, k), refined once, all of them, if the first one needs it."""
-        x = self.roughly(b)
-        left = self._left(x[:, 0], b[:, 0])
-        if np.abs(left).max() <= _REFINED * np.abs(b[:, 0]).max():
-            return x
-        return x + self._factors.solve(self._factors.residuals(self._values, x, b))
-
-    def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        """Entries of the inverse for unknowns, (k, k); refined if the first one needs it."""
-        if len(wanted):
-            first = _units(self._n, wanted[:1])[:, 0]
-            x = self._factors.solve(first)
-            change = abs(x @ self._left(x, first))  # what refinement would add to the first
-            if not change <= _REFINED * abs(x[wanted[0]]):
-                return self.solve(_units(self._n, wanted))[wanted]
-        return self._factors.inverse(wanted)
-
-    def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
-        """Entries (k,) of the inverse; those of unknowns far apart in time by solutions."""
-        found = self._strict.inverse_entries(rows, columns)
-        far = np.isnan(found)
-        if far.any():
-            found[far] = _entries_by_solutions(self.solve, self._n, rows[far], columns[far])
-        return found
-
-    @property
-    def log_determinant(self) -> float:
-        """log |det| by better pivots, which save three digits of its differences between
-        parameters."""
-        return self._strict.log_determinant
-
-    @property
-    def negative(self) -> int | None:
-        """Number of negative eigenvalues (inertia), if it is known."""
-        return int(self._factors.about["negative"])
-
-    @cached_property
-    def _strict(self) -> Factorisation:
-        """Factors by better pivots, if the matrix has enough of them."""
-        if self._quality == STRICT:
-            return self._factors
-        if self._factors.factorise(self._values, *STRICT) != Factors.OK:
-            self._factors.factorise(self._values)
-        return self._factors
-
-    def product(self, x: Array) -> Array:
-        """The matrix times x (n,)."""
-        return -self._left(x, np.zeros(self._n))
-
-    def _left(self, x: Array, b: Array) -> Array:
-        return self._factors.residual(self._values, x, b)[0]
-
-
-class _General:
-    """Factors of a symmetric matrix by SuperLU, without stages."""
-
-    def __init__(self, lower: Entries, n: int) -> None:
-        rows, columns, values = lower
-        half = coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
-        self._n, self._whole = n, (half + tril(half, -1).T).tocsc()
-        self._factors = splu(self._whole)
-
-    def product(self, x: Array) -> Array:
-        return np.asarray(self._whole @ x)
-
-    def solve(self, b: Array) -> Array:
-        return np.asarray(self._factors.solve(b))
-
-    def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        return self.solve(_units(self._n, wanted))[wanted]
-
-    roughly, inverse_roughly = solve, inverse
-
-    def inverse_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
-        return _entries_by_solutions(self.solve, self._n, rows, columns)
-
-    @property
-    def log_determinant(self) -> float:
-        return float(np.log(np.abs(self._factors.U.diagonal())).sum())
-
-    @property
-    def negative(self) -> int | None:
-        return None
-
-
-def _entries_by_solutions(
-    solve: Callable[[Array], Array], n: int, rows: NDArray[np.intp], columns: NDArray[np.intp]
-) -> Array:
-    """Entries (k,) of the symmetric inverse of a matrix of order n, from its columns."""
-    if len(np.unique(rows)) < len(np.unique(columns)):
-        rows, columns = columns, rows
-    wanted, which = np.unique(columns, return_inverse=True)
-    found, batch = np.empty(len(rows)), max(1, _BATCH // n)
-    for begin in range(0, len(wanted), batch):
-        here = (which >= begin) & (which < begin + batch)
-        columns_here = solve(_units(n, wanted[begin : begin + batch]))
-        found[here] = columns_here[rows[here], which[here] - begin]
-    return found
-
-
-def _inverse(sizes: Array) -> Array:
-    """The inverse of sizes, 0 for those that are not known (0)."""
-    return np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0.0)
-
-
-def _units(n: int, wanted: NDArray[np.intp]) -> Array:
-    """Unit vectors, (n, k)."""
-    units = np.zeros((n, len(wanted)))
-    units[wanted, np.arange(len(wanted))] = 1.0
-    return units
-
-
-def _factors(
-    lower: Entries,
-    stages: NDArray[np.int32] | None,
-    n: int,
-    workspace: Workspace,
-    quality: tuple[float, float] = _PLAIN,
-) -> _InTime | _General:
-    """Factors by stages if possible, in one direction of time or the other, else by SuperLU. Raises
-    `RuntimeError` if the matrix is singular."""
-    rows, columns, values = lower
-    if stages is not None:
-        with suppress(ValueError):  # no narrow stages
-            found = Factorisation(n, rows, columns, stages, workspace=workspace)
-            with suppress(ValueError):  # no good pivots in them
-                return _InTime(found, values, quality)
-            return _InTime(Factorisation(n, rows, columns, stages, reverse=True), values, quality)
-    return _General(lower, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -554,3 +421,8 @@ class Scaled:
             with suppress(ValueError):
                 return self.kkt.relaxed(self.scale, added, more)
         return self.kkt.relaxed(self.scale, added, _MORE[-1])
+
+
+def _inverse(sizes: Array) -> Array:
+    """The inverse of sizes, 0 for those that are not known (0)."""
+    return np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0.0)

@@ -45,39 +45,24 @@ def leverages(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Ar
 
 @dataclass(frozen=True, eq=False)
 class Hat:
-    """Hat matrix H = 2 factor r_z K^-1 r_z' of residuals, see `leverages`, asked for its entries.
-
-    basis : eigenvectors (k, m) and eigenvalues of H, None if there are too many.
-    """
+    """Hat matrix H = 2 factor r_z K^-1 r_z' of residuals, see `leverages`. directions : number of
+    free directions of z, None if it is not known."""
 
     kkt: Kkt
     slopes: csr_array
     factor: float
-    basis: tuple[Array, Array] | None
+    directions: int | None
 
-    @staticmethod
-    def of(kkt: Kkt, slopes: csr_array, factor: float, directions: int | None) -> Hat:
-        """Hat matrix with its basis, if it has few directions, at most so many; None : not
-        known."""
-        few = directions is not None and directions <= _FEW
-        basis = None
-        if directions is not None and few and directions * slopes.shape[0] <= _SMALL:
-            basis = _hat_basis(kkt, slopes, factor, directions)
-        return Hat(kkt, slopes, factor, basis)
-
-    @property
     def followed(self) -> Array | None:
         """Factor B (k, m) of H = B B', None if it is too large."""
-        if self.basis is None:
+        count = self.directions
+        if count is None or count > _FEW or count * self.slopes.shape[0] > _SMALL:
             return None
-        vectors, values = self.basis
-        return vectors * np.sqrt(np.minimum(values, 1.0))
+        basis, values = _hat_basis(self.kkt, self.slopes, self.factor, count)
+        return basis * np.sqrt(np.minimum(values, 1.0))
 
     def entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """Entries (n,) of H."""
-        if self.basis is not None:
-            vectors, values = self.basis
-            return np.einsum("ij,j,ij->i", vectors[rows], values, vectors[columns])
+        """Entries (n,) of H, of residuals that are near in time."""
         x, off = self.slopes, rows != columns
         every, place = np.unique(np.concatenate([rows, columns]), return_inverse=True)
         own = _forms(self.kkt, x[every])[place]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
-from kinesym.runtime.statistics.kkt import STRICT, Kkt, KktFactors
+from kinesym.runtime.statistics.factors import STRICT
+from kinesym.runtime.statistics.kkt import Kkt, KktFactors
 
 _UNTOLD = (
     "the samples do not tell the states at the start, or an unknown input without a prior, "

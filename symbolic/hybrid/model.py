@@ -6,11 +6,11 @@ unilateral constraints of contacts (complementarity of gap and force) determine 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -37,6 +37,9 @@ from kinesym.symbolic.table import Tables
 from kinesym.symbolic.text import document
 from kinesym.symbolic.text.document import Entries
 from kinesym.symbolic.text.model import arguments_in, entries_of, writer_of
+
+if TYPE_CHECKING:
+    from kinesym.symbolic.identifiability.verdict import Identifiability
 
 #: A bounce that leaves more slowly never rises beyond the heights that count as the ground, the
 #: root of the machine epsilon, under the gravity of the earth [m/s].
@@ -139,6 +142,28 @@ class Hybrid(Displayed):
                 "per_second": self.per_second,
             }
         document.write(path, "hybrid", data)
+
+    def identifiability(
+        self,
+        measured: Iterable[Any],
+        phases: Sequence[Mapping[Any, Any]] = ({},),
+        unknown_inputs: Iterable[Any] = (),
+        unknown: Iterable[Any] | None = None,
+    ) -> Identifiability:
+        """Verdict on what perfect measurements of some phases can tell, together; see
+        `Model.identifiability`.
+
+        phases : values of modes and whether contacts are closed, by name: [{"stance": 1}, {"heel":
+            True}], else as at the start and open. One phase alone: [{...}]. Closed contacts do not
+            slide unless their law is "slip". Every phase starts anywhere, in states x_1, x_2, ...
+            where there are several: what events tell by themselves, where they happen and what
+            they reset, does not count.
+        unknown : parameters, by default those that the phases have; the others are known.
+        """
+        from kinesym.symbolic.hybrid.phases import asked_in_phases  # on request only
+        from kinesym.symbolic.identifiability.question import answered
+
+        return answered(asked_in_phases(self, measured, phases, unknown_inputs, unknown))
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""

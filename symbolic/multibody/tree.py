@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +12,15 @@ from kinesym.base.checks import check_identifier
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import assemble
-from kinesym.symbolic.multibody.bodies import check_values
+from kinesym.symbolic.multibody.base_parameters import BaseParameters, base_parameters
+from kinesym.symbolic.multibody.bodies import Body, check_values, inertia_matrix, mass_of
 from kinesym.symbolic.multibody.closures import Closure, Coupling
+from kinesym.symbolic.multibody.consistent import consistent_body, inertia_bounds, moments_of
 from kinesym.symbolic.multibody.joints import rotation_matrix, unit
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.outputs import named_outputs
 from kinesym.symbolic.multibody.vectors import IDENTITY, vector
-from kinesym.symbolic.names import check_known
+from kinesym.symbolic.names import check_known, names_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -128,6 +130,64 @@ class Tree(Mechanism):
         made = self._closed(Coupling(name, real_expression(expression, f"constraint {name}")))
         made.closures[-1].conditions(self)  # to be refused here
         return made
+
+    def base_parameters(self, measured: Iterable[Any] | str | None = None) -> BaseParameters:
+        """Base parameters: the fewest combinations of masses, first moments and moments of inertia
+        that generalised forces depend on, along any motion; all that can be identified from them.
+
+        measured : names of speeds, or of bodies for their joints, whose forces are known, and
+            "base_wrench" for the force and moment between base and tree; all speeds by default. A
+            free root has its wrench, as of force plates, along its own speeds.
+
+        Found by exact rank in prime fields, wrong with a probability below 1e-8. Sines and cosines
+        of coordinates are exact; other functions of joints than polynomials, as those of data,
+        count as any. Raises `ValueError` for names of no joint, and for closed loops.
+        """
+        return base_parameters(self, measured)
+
+    def consistent(self, *bodies: str) -> Tree:
+        """The tree with mass, centre and inertia of bodies as functions of ten numbers each, of
+        which any make a body that can exist; of all bodies that have mass and inertia by default.
+
+        `upper_m` > 0 [kg], the centre `upper_cx`, ... [m], and the Cholesky factor of its second
+        moments about that, divided by the mass: `upper_Dxx`, `upper_Dyy`, `upper_Dzz` > 0,
+        `upper_Dxy`, ... [m]. `inertias` is what a fit has to know, `moments_of_inertia` is what it
+        finds. Bodies in a plane, with inertia (0, 0, I), have a radius of gyration `upper_Dzz`.
+        Values are those of the tree; thin bodies get some thickness, so that a fit can start.
+
+        Raises `ValueError` for what is no body, or has no mass or inertia.
+        """
+        chosen = self._bodies(
+            bodies, lambda b: mass_of(b) != 0 and any(map(any, inertia_matrix(b)))
+        )
+        made = {b.name: consistent_body(b, dict(self.values)) for b in chosen}
+        values = {name: value for _, own in made.values() for name, value in own.items()}
+        rows = tuple(made[b.name][0] if b.name in made else b for b in self.bodies)
+        return replace(self, bodies=rows, values={**self.values, **values})
+
+    def inertias(self, *bodies: str) -> dict[str, tuple[float, float] | None]:
+        """Parameters that mass, centre and inertia of bodies are of, of all by default, with their
+        bounds, as problems take them: `unknown=tree.inertias()`.
+
+        Of a tree by `consistent`, all estimates are bodies that can exist.
+        """
+        found = [inertia_bounds(body) for body in self._bodies(bodies)]
+        return {name: bounds for own in found for name, bounds in own.items()}
+
+    def moments_of_inertia(self, *bodies: str) -> dict[str, sp.Expr]:
+        """Moments of inertia of bodies about their centres, of all by default, by name such as
+        `upper_Ixy`, as expressions of parameters; `fit.interval(e)` has the standard error."""
+        found = [moments_of(body) for body in self._bodies(bodies)]
+        return {name: e for own in found for name, e in own.items()}
+
+    def _bodies(
+        self, names: Iterable[str], wanted: Callable[[Body], bool] = lambda body: True
+    ) -> list[Body]:
+        """Bodies of these names, without names all that are wanted."""
+        chosen = names_of(names, f"bodies of {self.name}")
+        for name in chosen:
+            self._check_body(name)
+        return [b for b in self.bodies if (b.name in chosen if chosen else wanted(b))]
 
     def _closed(self, closure: Closure | Coupling) -> Tree:
         if closure.name in {other.name for other in self.closures}:

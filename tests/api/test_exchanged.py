@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.runtime.statistics import kkt
+from kinesym.runtime.statistics import factors
 from kinesym.runtime.statistics.exchange import Exchange, known_as
 
 t = ks.t
@@ -52,13 +52,13 @@ def test_combinations_in_words(way, equation, unknown, guess, only):
 @pytest.mark.parametrize("count", [2, 12])
 def test_few_matrices_whatever_the_number_of_parameters(count, monkeypatch):
     """Those of the solution, with the parameters held, relaxed, and with enough of them fixed."""
-    made, plain = [], kkt.Factorisation
+    made, plain = [], factors.Factorisation
 
     def factorisation(*places, **more):
         made.append(plain(*places, **more))
         return made[-1]
 
-    monkeypatch.setattr(kkt, "Factorisation", factorisation)
+    monkeypatch.setattr(factors, "Factorisation", factorisation)
     alike = sp.symbols(f"p0:{count}")
     equations = [x.diff(t) - v, v.diff(t) + sum(alike) * x + 0.4 * v]
     model = ks.Model(f"alike_{count}", [x, v], [], alike, equations)

@@ -154,6 +154,33 @@ def test_doubt_where_the_misfit_is_no_parabola(std, doubtful):
         assert ("of k is doubtful: 2 standard errors away" in str(found)) is doubtful
 
 
+def test_process_noise_tells_as_much_as_it_can():
+    """The information of a Gaussian record, of which the covariance alone depends on rate and
+    intensity: 1/2 tr(S^-1 S_i S^-1 S_j)."""
+    time, std = np.linspace(0.0, 20.0, 201), 0.05
+    model = ks.Model("ou", [x], [w], [k], [x.diff(t) + k * x - w])
+    trial = ks.Experiment(time, measurements={x: np.zeros(201)}, std={x: std})
+    about = {"noise": {w: (0.01, 10.0)}, "boundary": [ks.at_start(x)]}
+    problem = ks.Collocation(model, trial, unknown={k: (0.01, 50.0)}, **about)
+    found = ks.forecast(problem, {k: 1.0, "sigma_w": 0.5})
+
+    def covariance(rate, intensity):
+        share = np.exp(-0.1 * rate)
+        rows = np.zeros((201, 200))
+        for n in range(200):
+            rows[n + 1] = share * rows[n]
+            rows[n + 1, n] = (1.0 - share) / rate * intensity / np.sqrt(0.1)
+        return rows @ rows.T + std**2 * np.eye(201)
+
+    steps = ((1e-5, 0.0), (0.0, 1e-5))
+    sides = [covariance(1.0 + a, 0.5 + b) - covariance(1.0 - a, 0.5 - b) for a, b in steps]
+    parts = [np.linalg.solve(covariance(1.0, 0.5), side / 2e-5) for side in sides]
+    information = [[0.5 * np.trace(one @ other) for one in parts] for other in parts]
+    errors = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert [*found.standard_errors().values()] == pytest.approx(errors, rel=0.05)
+    assert found.bands()["x"][0] == 0.0 and not found.doubts
+
+
 def test_repeats_have_starts_and_owners_of_their_own():
     """Two subjects with a stiffness each: three repeats are known as the root of three better."""
     time = np.linspace(0.0, 4.0, 201)
@@ -209,6 +236,51 @@ def test_what_is_not_told_is_asked_for():
         ks.forecast(lines("shooting", objective=ks.LeastSquares(loss="huber")), GUESS)
     with pytest.raises(ValueError, match="forecast takes a Collocation or a Shooting, got 3"):
         ks.forecast(3)
+
+
+@pytest.mark.study
+def test_phases_begin_where_the_first_one_does():
+    """One motion in two phases is known as in one."""
+    time = np.linspace(0.0, 4.0, 201)
+    parts = [
+        ks.Experiment(part, {f: PUSH}, {x: np.zeros(len(part))}, {x: 0.02})
+        for part in (time[:101], time[100:])
+    ]
+    guess = {**ASSUMED, "x": [0.5, 0.0], "v": 0.0}
+    found = ks.forecast(spring(ks.Phases(parts)), guess).standard_errors()
+    assert found == pytest.approx(ks.forecast(spring(), ASSUMED).standard_errors(), rel=0.01)
+    with pytest.raises(ValueError, match="seconds, rate and trials are of experiments, not of"):
+        ks.forecast(spring(ks.Phases(parts)), guess, seconds=[2.0])
+
+
+@pytest.mark.study
+def test_delays_and_impacts():
+    """By collocation and shooting alike; across impacts as the fit of the true record."""
+    tau, time = sp.Symbol("tau"), np.linspace(0.0, 8.0, 401)
+    rates = [x.diff(t) - v, v.diff(t) + a * ks.delayed(x, tau) + 2 * v - f]
+    late = ks.Model("late", [x, v], [f], [a, tau], rates)
+    trial = ks.Experiment(time, {f: PUSH}, {x: np.zeros(401)}, {x: 0.01})
+    unknown, guess = {a: (1.0, 20.0), tau: (0.02, 0.3)}, {a: 8.0, tau: 0.1, x: 0.2}
+    one = ks.forecast(
+        ks.Collocation(late, trial, unknown=unknown, boundary=[ks.at_start(v)]), {**guess, v: 0.0}
+    )
+    other = ks.forecast(ks.Shooting(late, trial, unknown, initial={x: None, v: 0.0}), guess)
+    for name in ("a", "tau"):
+        assert one.standard_errors()[name] == pytest.approx(other.standard_errors()[name], rel=0.02)
+    contact = ks.hybrid.Contact("floor", x, w, restitution=0.8)
+    flight = ks.Model("ball", [x, v], [w], [k], [x.diff(t) - v, v.diff(t) + k - w])
+    ball, time = ks.hybrid.Hybrid(flight, contacts=[contact]), np.linspace(0.0, 1.5, 151)
+
+    def dropped(row):
+        trial = ks.Experiment(time, measurements={x: row}, std={x: 0.01})
+        return ks.Shooting(ball, trial, {k: (8.0, 11.0)}, initial={x: (0.3, 1.5), v: 0.0})
+
+    found = ks.forecast(dropped(np.zeros(151)), {k: 9.6, x: 1.0}, seconds=[0.4])
+    run = ks.simulate(ball, time, {x: 1.0, v: 0.0}, {k: 9.6})
+    fit = dropped(run["x"]).solve({k: 9.6, x: 1.0}, "least-squares")
+    assert found.standard_errors() == pytest.approx(fit.standard_errors(), rel=1e-3)
+    [short] = found.variants.values()
+    assert short.standard_errors()["k"] > 3.0 * found.standard_errors()["k"]
 
 
 @pytest.mark.study

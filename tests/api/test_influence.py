@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import sympy as sp
+from scipy import stats
 
 import kinesym as ks
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.statistics.deletion import log_densities
+from kinesym.runtime.statistics.pareto import generalised_pareto, smoothed
 
 x, a, b = ks.dynamicsymbols("x"), *sp.symbols("a b")
 TIME = np.linspace(0.0, 2.0, 12)
@@ -40,8 +43,8 @@ def test_measures_of_a_regression(regression):
     assert np.allclose(told.leverage, h, atol=1e-8) and np.isclose(told.leverage.sum(), 2.0)
     assert np.allclose(told.cook, e**2 * h / (2 * s2 * (1 - h) ** 2), rtol=1e-6)
     assert np.allclose(told.change, -(X @ inverse) * (e / (1 - h))[:, None], atol=1e-8)
-    wide, off = s2 / (1 - h), e / (1 - h)
-    density = -0.5 * (off**2 / wide + np.log(2 * np.pi * wide))
+    other = (e @ e - e**2 / (1 - h)) / 9  # the variance that the others show
+    density = stats.t.logpdf(e / (1 - h), 9, scale=np.sqrt(other / (1 - h)))
     assert np.allclose(told.log_density, density, atol=1e-6)
     assert np.isclose(told.log_score, density.sum(), atol=1e-5)
     most = told.most(3)
@@ -159,16 +162,44 @@ def test_channel_without_which_one_parameter_is_lost():
 
 def test_density_with_the_loss_of_student():
     """Against the density itself, and the mean of it over the prediction."""
-    from scipy import stats
-
-    from kinesym.runtime.losses import RobustLoss
-
     loss, e = RobustLoss("student", 4.0), np.array([0.3, 2.5])
-    assert np.allclose(log_densities(e, np.zeros(2), 1.0, loss), stats.t.logpdf(e, 4))
+    assert np.allclose(log_densities(e, np.zeros(2), 1.0, np.inf, loss), stats.t.logpdf(e, 4))
     nodes = np.linspace(-8.0, 8.0, 4001)
     mean = [np.trapezoid(stats.t.pdf(r + 0.3 * nodes, 4) * stats.norm.pdf(nodes), nodes) for r in e]
-    assert np.allclose(log_densities(e, np.full(2, 0.09), 1.0, loss), np.log(mean), atol=1e-6)
-    assert np.isnan(log_densities(e, np.zeros(2), 1.0, RobustLoss("huber", 1.3))).all()
+    assert np.allclose(
+        log_densities(e, np.full(2, 0.09), 1.0, np.inf, loss), np.log(mean), atol=1e-6
+    )
+    assert np.isnan(log_densities(e, np.zeros(2), 1.0, np.inf, RobustLoss("huber", 1.3))).all()
+
+
+def test_left_out_predictions_from_draws():
+    """Draws of the posterior of the regression (Jeffreys' prior of the variance) against its closed
+    form, where the smoothed weights can be relied on."""
+    regression = line("shooting")
+    density, rng = regression.log_density(), np.random.default_rng(0)
+    inverse, e = np.linalg.inv(X.T @ X), Y - X @ density.best[:2]
+    std = np.sqrt(e @ e / rng.chisquare(10, 600))
+    moves = rng.standard_normal((600, 2)) @ np.linalg.cholesky(inverse).T
+    draws = np.column_stack([density.best[:2] + std[:, None] * moves, std])
+    found, told = density.leave_one_out(draws), regression.influence()
+    sure = found.k < 0.4
+    assert sure.sum() > 6 and np.allclose(
+        found.log_density[sure], told.log_density[sure], atol=0.05
+    )
+    assert found.score == pytest.approx(found.log_density.sum()) and "log score" in str(found)
+    coordinates = density.unconstrained.coordinates(draws[:20])
+    few = density.unconstrained.leave_one_out(coordinates)
+    assert np.isinf(few.k).all() and "guesses for 12" in str(few)
+    with pytest.raises(ValueError, match="draws must be of this density"):
+        density.leave_one_out([*density.best[:2], -1.0])
+
+
+@pytest.mark.parametrize("index", [-0.2, 0.5])
+def test_tails_of_weights(index):
+    x = np.sort(stats.genpareto.rvs(index, scale=2.0, size=4000, random_state=1))
+    assert np.allclose(generalised_pareto(x), (index, 2.0), atol=0.06)
+    weights, k = smoothed(np.log(1.0 + stats.genpareto.rvs(0.3, size=4000, random_state=2)))
+    assert np.isclose(np.exp(weights).sum(), 1.0) and abs(k - 0.3) < 0.15
 
 
 def test_bad_input(regression, tmp_path):
@@ -196,6 +227,10 @@ def test_no_influence_without_a_fit():
     problem = swings()
     with pytest.raises(ValueError, match="there are no standard errors"):
         problem.solve({"p": 9.0}, options={"max_iter": 1}).influence()
+    held = swings()
+    held = ks.Collocation(held.model, held.trials, unknown={"p": (12.0, 50.0)})
+    with pytest.raises(ValueError, match="none is free and identifiable"):
+        held.solve({"p": 13.0}).influence()
     u = ks.dynamicsymbols("u")
     model = ks.Model("cart", [x], [u], [], [x.diff(ks.t) - u])
     ends = [ks.at_start(x), ks.at_end(x) - 1]

@@ -219,7 +219,7 @@ def test_a_report(fit, tmp_path):
     path = fit.report(tmp_path / "report.html", profiles=[fit.profile(B)])
     text = path.read_text(encoding="utf-8")
     assert "k is known to" in text and "No test contradicts residuals that are white" in text
-    assert text.count("<figure>") == 4 and "Profile of b" in text
+    assert text.count("<figure>") == 5 and "Profile of b" in text and "What decides" in text
     assert text.count("Shaded: where the model is with 95 % at any one time") == 1
 
 
@@ -231,7 +231,7 @@ def test_a_report_of_many_trials(oscillator, tmp_path):
     problem = ks.Collocation(oscillator, trials, unknown={K: (0, 100), B: (-1, 5)})
     path = problem.solve({K: 18.0, B: 0.2}).report(tmp_path / "many.html")
     text = path.read_text(encoding="utf-8")
-    assert text.count("<figure>") == 6 + 6 + 1 and "Fit, trial 6" in text
+    assert text.count("<figure>") == 6 + 6 + 2 and "Fit, trial 6" in text
     assert "Of 8 trials those 6 are shown whose residuals are largest." in text
     assert path.stat().st_size < 3e6
 

@@ -8,7 +8,7 @@ from scipy.linalg import expm
 
 import kinesym as ks
 from kinesym.internal.fitting import marginal
-from kinesym.runtime.statistics import kkt
+from kinesym.runtime.statistics import factors
 
 x, v, u = ks.dynamicsymbols("x v u")
 k, c, b = sp.symbols("k c b")
@@ -122,7 +122,7 @@ def test_few_factorisations(monkeypatch):
     for module, name, calls in (
         (marginal, "solve", solves),
         (marginal.Marginal, "_valued", values),
-        (kkt._InTime, "__init__", made),
+        (factors.InTime, "__init__", made),
     ):
         monkeypatch.setattr(module, name, counted(getattr(module, name), calls))
     for bent, steps in ((False, 0), (True, 2)):

@@ -17,7 +17,7 @@ from kinesym.runtime.results.why import Why
 #: Public classes that are parts of what is written, not results or problems.
 PARTS = {"Interruption", "Phase", "Support", "UnknownHistory", "at_end", "at_start", "integral"}
 #: What other tests make.
-ELSEWHERE = {"ContinuousAdjoint", "Recording"}
+ELSEWHERE = {"ContinuousAdjoint", "Recording", "Regressor"}
 
 
 class Page(HTMLParser):
@@ -87,6 +87,8 @@ def shown(tmp_path_factory):
         ks.polynomial_fit(x, [0.0, 1.0, 2.0], [0.0, 1.0, 4.0], 2),
         Tree("<x>", [Body("rod", 1.0, joint=Revolute("y"))]),
         *(solution.bootstrap(3, seed=1), solution.influence(), solution.without(trials=1)),
+        *(told := [ks.forecast(problem, solution, std=0.01, trials=[2])]),
+        ks.Design(told[0], told[0], problem.trials, problem.trials, "D", (2.0, 1.0)),
     ]
     return {type(each).__name__: each for each in every}
 

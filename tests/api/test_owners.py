@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 import kinesym as ks
 from kinesym.internal.fitting.curvature import kkt_of
 from kinesym.runtime.shooting.optimizers import OPTIMIZERS
-from kinesym.runtime.statistics.block_arrow import block_arrow, spreads_of_trials
+from kinesym.runtime.statistics.block_arrow import block_arrow, reduced, spreads_of
 from kinesym.runtime.statistics.undetermined import spreads
 
 t = ks.t
@@ -431,14 +431,15 @@ def test_spreads_trial_by_trial_are_those_of_all_at_once(free):
     stiffness[mine[2]] = np.inf  # as one that is fixed
     kkt = replace(kkt, stiffness=stiffness)
     blur = rng.uniform(0.0, 1e-3, problem.n_variables)
-    one, other = spreads_of_trials(kkt, mine, blur, block_arrow(layout)), spreads(kkt, mine, blur)
+    of = block_arrow(layout)
+    one, other = spreads_of(kkt, mine, blur, reduced(kkt, mine, blur, of)), spreads(kkt, mine, blur)
     np.testing.assert_allclose(one.inverse, other.inverse, rtol=1e-6, atol=1e-12)
     np.testing.assert_array_equal(one.signs, other.signs)
     size = 1.0 / np.diag(other.inverse)[[0, 1, 3]]
     for share in (0.05, 0.2):  # of the curvature, so that it is lost in doubt, or not
         large = np.zeros(problem.n_variables)
         large[mine[[0, 1, 3]]] = share * size
-        one = spreads_of_trials(kkt, mine, large, block_arrow(layout))
+        one = spreads_of(kkt, mine, large, reduced(kkt, mine, large, of))
         np.testing.assert_array_equal(one.signs, spreads(kkt, mine, large).signs)
     found = block_arrow(ks.Collocation(oscillator(), trials, dict.fromkeys([m, k, c])).layout)
     assert found is None

@@ -9,6 +9,7 @@ from scipy.interpolate import make_interp_spline
 import kinesym as ks
 
 pin = pytest.importorskip("pinocchio")
+base_parameters = pytest.importorskip("base_parameters")  # of benchmarks/
 
 ROBOT = """<robot name="arm">
   <link name="base"><inertial><mass value="2"/><origin xyz="0.1 0 0"/>
@@ -55,6 +56,18 @@ def test_forces_are_those_of_pinocchio(tmp_path):
         placed = np.array([x[0], np.cos(x[1]), np.sin(x[1]), x[2]])  # of a continuous joint
         theirs = pin.rnea(model, data, placed, v, a)
         np.testing.assert_allclose([ours[name][k] for name in ours.names], theirs, rtol=1e-10)
+
+
+@pytest.mark.parametrize("root", ["fixed", "free"])
+def test_base_parameters_are_those_of_pinocchios_regressor(tmp_path, root, monkeypatch):
+    """Rank, span of rows, and torques."""
+    monkeypatch.setenv("KINESYM_TIER", "interpreted")
+    path = tmp_path / "arm.urdf"
+    path.write_text(ROBOT)
+    base = ks.urdf.read(path, root).base_parameters()
+    rank, out, error = base_parameters.compared(base, ks.regressor(base), ROBOT, root, 40)
+    assert rank == len(base.names) == {"fixed": 14, "free": 28}[root]
+    assert max(out, error) < 1e-12
 
 
 def test_free_base_and_mimic(tmp_path):

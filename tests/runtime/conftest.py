@@ -12,6 +12,8 @@ from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
 from kinesym.runtime.results.fit import Fit, Step
+from kinesym.runtime.results.influence import InfluenceMeasures
+from kinesym.runtime.results.left_out import LeftOut
 from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
@@ -134,6 +136,39 @@ def bands():
     return Bands(trials=[of_one, of_one], model="swing")
 
 
+def influence():
+    two = np.array([1.0, 0.1])
+    without = LeftOut(
+        kind="trial",
+        what="trial 1",
+        samples=11,
+        names=["k", "b"],
+        values=np.array([2.0, np.nan]),
+        errors=two,
+        before=two,
+        errors_before=two,
+        covariance=np.diag(two),
+        cook=0.3,
+    )
+    return InfluenceMeasures(
+        model="swing",
+        names=["k", "b"],
+        errors=two,
+        channels=["x"],
+        channel=np.zeros(11, dtype=int),
+        trial=np.ones(11, dtype=int),
+        index=np.arange(11),
+        time=TIME,
+        residual=np.sin(TIME),
+        leverage=TIME / 11.0,
+        cook=TIME,
+        change=np.outer(TIME, two),
+        log_density=np.where(TIME < 0.5, TIME, np.nan),
+        groups=[without],
+        notes=["a note"],
+    )
+
+
 def of_gait():
     from kinesym.gait.marker_fit import MarkerFit
     from kinesym.gait.marker_scale import Scaling
@@ -165,7 +200,8 @@ def results():
 
 @pytest.fixture(scope="session")
 def every(results, pytestconfig):
-    """Those of gait as well, but for the tests of the core."""
+    """Those that are no trajectories, too; those of gait, but for the tests of the core."""
+    results = results | {"InfluenceMeasures": influence()}
     if pytestconfig.getoption("core"):
         return results
     return results | {type(result).__name__: result for result in of_gait()}

@@ -25,7 +25,13 @@ from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.statistics.active import active, pressing
-from kinesym.runtime.statistics.block_arrow import Reduced, block_arrow, reduced, spreads_of_trials
+from kinesym.runtime.statistics.block_arrow import (
+    BlockArrow,
+    Reduced,
+    block_arrow,
+    reduced,
+    spreads_of,
+)
 from kinesym.runtime.statistics.covariance import (
     Confidence,
     blur_of_gradient,
@@ -223,8 +229,8 @@ class Curvature:
     @cached_property
     def spreads(self) -> Spreads:
         """Spreads of the parameters."""
-        about = (self._places, self._blur, block_arrow(self.problem.layout))
-        return spreads_of_trials(self.kkt, *about)
+        made = None if self._trials is None else self.reduced
+        return spreads_of(self.kkt, self._places, self._blur, made)
 
     @cached_property
     def unclear(self) -> bool:
@@ -236,10 +242,15 @@ class Curvature:
         """Entries of the parameters in the inverse of the matrix, (r, r)."""
         return self.spreads.inverse if self.unclear else solver(self.kkt).inverse(self._places)
 
+    @cached_property
     def reduced(self) -> Reduced | None:
         """Reduced Hessian of the parameters, see there."""
-        about = (self._places, self._blur, block_arrow(self.problem.layout))
-        return reduced(self.kkt, *about)
+        return reduced(self.kkt, self._places, self._blur, self._trials)
+
+    @cached_property
+    def _trials(self) -> BlockArrow | None:
+        """See `block_arrow`."""
+        return block_arrow(self.problem.layout)
 
     def holding(self, fixed: NDArray[np.bool_]) -> Curvature:
         """Curvature with some of the parameters fixed, (r,)."""

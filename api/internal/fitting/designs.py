@@ -196,13 +196,14 @@ def fewer(
     fit = plan.fit()
     assert fit.inference is not None
     told = fit.inference().pulls()
-    if told.basis is None:
+    basis = told.basis()
+    if basis is None:
         raise ValueError("samples are chosen where the fit follows few directions: give all starts")
-    ways = np.asarray(np.linalg.lstsq(told.basis, told.pull)[0].T, dtype=np.float64)
+    ways = np.asarray(np.linalg.lstsq(basis, told.pull)[0].T, dtype=np.float64)
     samples, values = told.samples, _known(fit)[1]
     numbers = {samples.channels.index(name): number for name, number in count.items()}
     channel = np.where(np.isfinite(samples.time), samples.channel, -1)
-    mask = Candidates(told.basis, ways[: len(values)], values, criterion).chosen(channel, numbers)
+    mask = Candidates(basis, ways[: len(values)], values, criterion).chosen(channel, numbers)
     times: dict[str, list[Array]] = {}
     for name, number in ((name, samples.channels.index(name)) for name in count):
         rows = [

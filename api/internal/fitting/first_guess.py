@@ -287,8 +287,7 @@ class FirstGuess:
         z, given = self._first(values, drawn)
         courses = [self.problem.courses(z, k) for k in range(len(self.problem.trials))]
         needed = {*model.state_names} - {*model.index.algebraic}
-        whole = {n for n in needed & values.keys() if np.ndim(_first_of(values[n])) > 0}
-        if self._can_run and not needed <= whole:
+        if self._can_run and not self.gives_courses(guess):
             begun = {x: [float(row[x][0]) for row in courses] for x in needed}
             inputs = {u: [row[u] for row in courses] for u in layout.inputs}
             ran = self._ran({**begun, **inputs, **values})
@@ -301,6 +300,15 @@ class FirstGuess:
                 )
         about = (self.problem.variable_bounds, given, layout.variable_name, layout.natural)
         return self._with_lags(within(z, *about, stacklevel=6))
+
+    def gives_courses(self, guess: Any) -> bool:
+        """Whether a guess has trajectories of all states that are not algebraic, not only where
+        they start."""
+        if not isinstance(guess, Mapping | None):
+            return True
+        values, model = self.named(guess), self.problem.model
+        needed = {*model.state_names} - {*model.index.algebraic}
+        return all(x in values and np.ndim(_first_of(values[x])) > 0 for x in needed)
 
     def moved_by(self, guess: Mapping[Any, Any] | None) -> Array | None:
         """The free vector of the motion that a guess by names means, from its starts and by its

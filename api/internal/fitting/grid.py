@@ -16,7 +16,8 @@ from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.grid import Ended, Freed, GridDefects, freed_inputs, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.grid_error import GridError
-from kinesym.runtime.statistics.kkt import Entries, Kkt
+from kinesym.runtime.statistics.factors import Entries
+from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import solver
 from kinesym.symbolic.names import t
 from kinesym.symbolic.problem import Problem
@@ -144,7 +145,7 @@ def _identified(here: Curvature, variance: float) -> tuple[Kkt, dict[str, float]
 def _to_fix(here: Curvature, signs: Array) -> NDArray[np.bool_]:
     """Parameters (r,) that are fixed, one after the other, until the curvature along all others is
     positive; signs : of the curvature, (r,)."""
-    reduced, fixed = here.reduced(), np.zeros(len(signs), dtype=bool)
+    reduced, fixed = here.reduced, np.zeros(len(signs), dtype=bool)
     while not (signs > 0.0).all():
         fixed[np.argmin(signs > 0.0)] = True
         signs = reduced.signs(fixed) if reduced else here.holding(fixed).spreads.signs

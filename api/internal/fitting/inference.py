@@ -83,7 +83,7 @@ class CollocationInference:
         columns *= self.nlp.layout.parameter_slopes(z)
         jacobian, directions = residuals.residual_jacobian(z), self.here.directions
         pulls = 2.0 * estimation.factor * (jacobian @ columns)
-        hat = Hat.of(self.here.kkt, jacobian, estimation.factor, directions)
+        hat = Hat(self.here.kkt, jacobian, estimation.factor, directions)
         taken = float(r if directions is None else directions)
         priors = pulls[np.isnan(samples.time)]
         if self.nlp.layout.free_duration:  # times are shares of it
@@ -91,7 +91,8 @@ class CollocationInference:
                 samples, time=samples.time * self.nlp.layout.durations(z)[samples.trial]
             )
         variance = self.about.variance / estimation.factor
-        about = (pulls, hat.entries, hat.followed, taken, priors, variance, loss)
+        freedom = self.about.freedom if estimation.pooled else np.inf
+        about = (pulls, hat.entries, hat.followed, taken, priors, variance, freedom, loss)
         return Pulls(samples, e, slope, bend, *about)
 
     def without(self, record: Record, solve: bool) -> Left:
@@ -309,7 +310,7 @@ class MarginalInference:
         raise ValueError(
             "profiles, sandwiches, bootstraps and influences are of parameters that the best "
             "trajectories tell; with process noise or random effects use method='t', from the "
-            "curvature of the likelihood"
+            "curvature of the likelihood, and ks.cross_validate to leave out trials"
         )
 
     pulls = without = profile = held = refit = _none

@@ -46,14 +46,17 @@ _STEPS = 30
 #: Length of a step, in the sizes of the motion, after which the next one is below rounding: steps
 #: of Newton's method are squared.
 _SMALL = 1e-4
-#: Records with process noise over which the curvature of the likelihood is taken: the mean of so
-#: many has standard errors within some percent.
-DRAWS = 10
+#: Weight of starts and inputs that are held, over that of the rest of a motion.
+_FIRM = 1e8
+#: Records with process noise over which the curvature of the likelihood is taken: of a mass on a
+#: spring that is watched for 10 periods, the mean of so many has standard errors within 4 %.
+_DRAWS = 30
 
 
 @dataclass(frozen=True, eq=False)
 class CollocationPlan:
-    """A problem of collocation, and the free vector of the assumed motion."""
+    """A problem of collocation, and the free vector of the assumed motion, which meets the
+    equations as `motion_near` makes it. `plan.fit().covariance` is a function of both alone."""
 
     problem: Discretisation
     z: Array
@@ -65,7 +68,8 @@ class CollocationPlan:
         guesses = FirstGuess(problem)
         by_name = isinstance(guess, Mapping | None)
         z = guesses.assumed(guess) if by_name else guesses.pack(guess)
-        return CollocationPlan(problem, motion_near(problem, z))
+        held = not guesses.gives_courses(guess)
+        return CollocationPlan(problem, motion_near(problem, z, held=held))
 
     @property
     def runs(self) -> Sequence[Trajectory]:
@@ -106,12 +110,10 @@ class CollocationPlan:
 
     def fit(self) -> Solution:
         """The fit of the record without noise. Raises as `Curvature.confidence`."""
-        record = noiseless(self.runs)
-        problem = self.problem.on(remeasured(self.trials, record))
+        problem = self.problem.on(remeasured(self.trials, noiseless(self.runs)))
         integrated = problem.estimation.integrated
-        if (
-            problem.estimation.mixed and not integrated
-        ):  # what else the objective has draws the fit away from there
+        # what else the objective has draws the fit away from the assumed motion
+        if problem.estimation.mixed and not integrated:
             return fitted_as(problem, self.z, None, SolverOptions({}))
         none, rows = np.zeros_like(self.z), np.zeros(problem.n_constraints)
         found = Solved(
@@ -122,14 +124,12 @@ class CollocationPlan:
             evaluation=0.0,
             log="",
         )
-        solution = replace(
-            solution_of(problem, found, 0.0, partial(_nothing, problem)), reasons=None
-        )
+        bare = solution_of(problem, found, 0.0, partial(_nothing, problem))
         if integrated:
             about = self._of_process_noise()
         else:
-            about = Curvature.at(problem, solution).uncertainty()
-        solution = replace(solution, uncertainty=[about])
+            about = Curvature.at(problem, bare).uncertainty()
+        solution = replace(bare, uncertainty=[about], reasons=None)
         return replace(solution, inference=partial(inference, problem, solution))
 
     def _of_process_noise(self) -> Uncertainty:
@@ -137,15 +137,15 @@ class CollocationPlan:
         noise and noise of their samples: about the information that is expected (Fisher)."""
         problem, layout, rng = self.problem, self.problem.layout, np.random.default_rng(0)
         nothing, total = np.zeros(0), np.zeros((len(layout.parameters),) * 2)
-        for _ in range(DRAWS):
-            z = motion_near(problem, self.z, drawn_noise(problem, rng))
+        for _ in range(_DRAWS):
+            z = motion_near(problem, self.z, drawn_noise(problem, rng), held=True)
             record = noiseless(problem.trajectories(z))
             for (trial, name), row in record.items():
                 std = problem.trials[trial].std[name]
                 row += np.where(np.isfinite(std), std, 0.0) * rng.standard_normal(len(row))
             on = problem.on(remeasured(problem.trials, record))
             likelihood = marginal(on, {}, (nothing, nothing), SolverOptions({}), lambda step: None)
-            total += likelihood.curvature_at(z) / DRAWS
+            total += likelihood.curvature_at(z) / _DRAWS
         known = np.linalg.eigvalsh(total) > 0.0
         covariance = 2.0 * np.linalg.inv(total) if known.all() else np.full_like(total, np.nan)
         names = np.array(layout.parameters, dtype=object)
@@ -263,16 +263,21 @@ def drawn_noise(problem: Discretisation, rng: np.random.Generator) -> Array:
     return found
 
 
-def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -> Array:
+def motion_near(
+    problem: Discretisation, z: Array, noise: Array | None = None, held: bool = False
+) -> Array:
     """The free vector of a motion that meets the equations and conditions, with the parameters of
     z, by steps that are least in the sizes of the motion (Gauss-Newton with least norm).
 
-    noise : process noise at its places (n,), NaN elsewhere, that drives it from the starts of z.
-    Raises `ValueError` where there is none near z.
+    noise : process noise at its places (n,), NaN elsewhere, that drives it. held : whether it is
+    that from the starts of z under its inputs, as far as conditions let it; else, as of an unstable
+    plant whose motion is known, as near z as it can be on the whole. Raises `ValueError` where
+    there is none near z.
     """
     layout, (low, high) = problem.layout, problem.constraint_bounds
     size = sizes(problem.nlp, z)
-    stiffness = np.where(size > 0.0, size, 1.0) ** -2.0
+    size[size == 0.0] = 1.0
+    stiffness = size**-2.0
     lower, upper = problem.variable_bounds
     stiffness[layout.parameter_offset :] = np.inf
     stiffness[lower == upper] = np.inf
@@ -281,7 +286,8 @@ def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -
         driven = ~np.isnan(noise)
         z = np.where(driven, noise, z)
         stiffness[driven] = np.inf
-        stiffness[_starts(problem)] = np.inf
+    if held:
+        stiffness *= _firm(problem)
     softness = np.where(low == high, 0.0, np.inf)
     i, j = problem.nlp.hessian_structure.arrays()
     hessian, rows = (i, j, np.zeros(len(i))), problem.nlp.jacobian_structure.arrays()
@@ -297,7 +303,7 @@ def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -
             kkt = Kkt(hessian, jacobian, *about, workspace=workspace)
             step = solver(kkt).solve(np.zeros((len(z), 1)), -off[:, None])[:, 0]
             z = z + step
-            if (np.abs(step) * np.sqrt(np.where(free, stiffness, 0.0))).max(initial=0.0) <= _SMALL:
+            if (np.abs(step) / size)[free].max(initial=0.0) <= _SMALL:
                 return z
     raise ValueError(
         "no motion that meets the equations and conditions is near the guess; give trajectories of "
@@ -305,15 +311,19 @@ def motion_near(problem: Discretisation, z: Array, noise: Array | None = None) -
     )
 
 
-def _starts(problem: Discretisation) -> list[int]:
-    """Places of states at the first nodes, but for those that are algebraic."""
-    layout = problem.layout
-    states = [x for x in layout.states if x in layout.at_nodes]
-    return [
-        layout.offsets[k] + layout.at_nodes.index(x) * count
-        for k, count in enumerate(layout.nodes)
-        for x in states
-    ]
+def _firm(problem: Discretisation) -> Array:
+    """Weights (n,) by which starts and unknown inputs stay where they are: a motion follows from
+    these, of phases that are linked from the start of the first one."""
+    layout, found = problem.layout, np.ones(problem.n_variables)
+    linked = bool(problem.symbolic.links)
+    inputs = {*layout.inputs} - {*layout.delayed}
+    for k in range(len(layout.nodes)):
+        for name, place, row in layout.named_rows(found, k):
+            if name in inputs:
+                row[:] = _FIRM
+            elif place is None and name in layout.states and not (linked and k):
+                row[0] = _FIRM
+    return found
 
 
 def _nothing(problem: Discretisation) -> Any:

@@ -378,7 +378,7 @@ def test_the_error_of_the_grid_takes_the_analysis_over(monkeypatch, name, shared
         seen.append(Factorisation(*places, **more))
         return seen[-1]
 
-    monkeypatch.setattr("kinesym.runtime.statistics.kkt.Factorisation", factorisation)
+    monkeypatch.setattr("kinesym.runtime.statistics.factors.Factorisation", factorisation)
     solution = solve(name, linear_solver=OWN)
     assert seen[0].about["analysed"] is not shared
     seen.clear()

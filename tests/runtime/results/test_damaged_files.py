@@ -308,7 +308,7 @@ def readers(folder):
     found |= {f"{name}.gz": read for name, read in found.items()}
     found["segments"] = lambda path: gait.read_segments(path, folder / "points.whole")
     found["points"] = lambda path: gait.read_segments(folder / "segments.whole", path)
-    results = (ks.Trajectory, ks.Solution, ks.Fit, ks.Ensemble, ks.Bands)
+    results = (ks.Trajectory, ks.Solution, ks.Fit, ks.Ensemble, ks.Bands, ks.InfluenceMeasures)
     for kind in (*results, gait.MarkerFit, gait.Scaling):
         found[f"{kind.__name__}.nc"] = kind.load
     return found

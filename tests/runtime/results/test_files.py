@@ -24,7 +24,7 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.status import Solve
 
 KINDS = [
-    *("Trajectory", "Solution", "Fit", "Ensemble", "Bands"),
+    *("Trajectory", "Solution", "Fit", "Ensemble", "Bands", "InfluenceMeasures"),
     *(pytest.param(kind, marks=pytest.mark.domain) for kind in ("MarkerFit", "Scaling")),
 ]
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import coo_array
 
 from kinesym.runtime.native import Factorisation, Workspace, forms, largest_in_rows
-from kinesym.runtime.statistics import kkt as module
+from kinesym.runtime.statistics import factors as module
 from kinesym.runtime.statistics.block_arrow import reduced
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import spreads
@@ -41,32 +41,43 @@ def dense(kkt, hessian, jacobian):
     """The inverse at the variables, zero for what is fixed, and log |det| of what is not."""
     n, gone = len(kkt.stiffness), kkt.gone
     K = np.block([[hessian, jacobian.T], [jacobian, np.zeros(2 * (len(jacobian),))]])
-    K[8, 8] += 7.0
+    K[range(n), range(n)] += np.where(gone[:n], 0.0, kkt.stiffness)
     inverse, left = np.zeros_like(K), np.ix_(~gone, ~gone)
     inverse[left] = np.linalg.inv(K[left])
     return inverse[:n, :n], np.linalg.slogdet(K[left])[1]
 
 
-@pytest.mark.parametrize("stages", [True, False], ids=["in time", "general"])
-def test_entries_and_determinant(stages, monkeypatch):
+@pytest.mark.parametrize("way", ["in time", "wide border", "general"])
+def test_entries_and_determinant(way, monkeypatch):
     """Of neighbouring nodes, of nodes far apart, of parameters, of what is fixed."""
-    monkeypatch.setattr(module, "_BATCH", 1000)  # in several batches
-    given = chain()
-    kkt = given[0] if stages else replace(given[0], stages=None)
-    inverse, log = dense(*given)
+    kkt, *matrices = chain(border=4)
+    kkt.stiffness[-2:] = 5.0, np.inf
+    if way == "wide border":
+        monkeypatch.setattr("kinesym.runtime.statistics.kkt.WIDE", 4)
+    kkt = replace(kkt, stages=None) if way == "general" else kkt
+    inverse, log = dense(kkt, *matrices)
     factors, n = kkt.factorised(), len(inverse)
+    assert isinstance(factors.factors, module.Bordered) is (way == "wide border")
+    monkeypatch.setattr(module, "_BATCH", 1000)  # in several batches
     i, j = (k.ravel() for k in np.meshgrid(np.arange(n), np.arange(n)))
     some = np.random.default_rng(1).permutation(len(i))[:500]
     for rows, columns in ((i, j), (i[some], j[some]), (i[:0], j[:0])):
         found = factors.inverse_entries(rows, columns)
         np.testing.assert_allclose(found, inverse[rows, columns], rtol=1e-9, atol=1e-15)
     assert (factors.inverse_entries(np.full(n, 3), np.arange(n)) == 0.0).all()
+    mine = np.array([n - 3, 7, n - 1, n - 4, 3])
+    here = inverse[np.ix_(mine, mine)]
+    np.testing.assert_allclose(factors.inverse(mine), here, rtol=1e-9, atol=1e-15)
+    solved = factors.solve(np.eye(n)[:, mine], np.zeros((kkt.order - n, len(mine))))
+    np.testing.assert_allclose(solved, inverse[:, mine], rtol=1e-9, atol=1e-15)
     assert factors.log_determinant == pytest.approx(log, rel=1e-12)
     assert factors.positive
 
 
-def test_a_saddle_is_not_positive():
+@pytest.mark.parametrize("wide", [2, 3])
+def test_a_saddle_is_not_positive(wide, monkeypatch):
     """A variable whose curvature is negative beyond what constraints hold."""
+    monkeypatch.setattr("kinesym.runtime.statistics.kkt.WIDE", wide)
     kkt, hessian, _ = chain()
     rows, columns, values = kkt.hessian
     bent = np.where((rows == columns) & (rows >= len(hessian) - 1), -1e6, values)
@@ -104,6 +115,20 @@ def test_matrices_with_other_bounds_share_an_analysis(monkeypatch):
         mine, own = (k.factorised().inverse_entries(i, i) for k in (each, alone))
         np.testing.assert_allclose(mine, own, rtol=1e-12)
     assert [f.about["analysed"] for f in seen[:6]] == [True, True, False, True, False, True]
+
+
+def test_limits_of_a_wide_border_take_no_new_factors(monkeypatch):
+    """Those of others do."""
+    made, plain = [], module.factors
+    monkeypatch.setattr("kinesym.runtime.statistics.kkt.WIDE", 2)
+    monkeypatch.setattr(module, "factors", lambda *given: made.append(given) or plain(*given))
+    kkt, *matrices = chain()
+    n = len(kkt.stiffness)
+    for place, count in ((n - 1, 1), (n - 2, 1), (4, 2)):
+        kkt = replace(kkt, stiffness=kkt.stiffness + 3.0 * (np.arange(n) == place))
+        _, log = dense(kkt, *matrices)
+        assert kkt.factorised().log_determinant == pytest.approx(log, rel=1e-12)
+        assert len(made) == count
 
 
 def test_parameters_are_fixed_until_all_others_are_told():

@@ -29,7 +29,7 @@ static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
 
 #define ROUTINES(set)                                                                      \
     {clear_##set, extend_##set, eliminate_##set, schur_##set, keep_##set, forward_##set,   \
-     backward_##set, inverse_##set}
+     backward_##set, forward_sides_##set, backward_sides_##set, inverse_##set}
 
 /* -- in plain C: two doubles, a register of SSE2 and of NEON ------------------------------------- */
 

@@ -376,6 +376,65 @@ static void TARGET(backward)(const kkt_block *b, double *y) {
     }
 }
 
+/* forward of many sides at once, a multiple of LANES, from pointers to their rows. */
+static void TARGET(forward_sides)(const kkt_block *b, int width, double *const *rows) {
+    const int q = b->n_pivots;
+    for (int t = 0; t < q; t++) {
+        const double *l = b->l + trapezoid(b->n_rows, t) - ((t + 1) & -LANES);
+        for (int i = t + 1; i < q; i++)
+            for (int k = 0; k < width; k += WIDTH)
+                *(V *)(rows[i] + k) -= *(const V *)(rows[t] + k) * l[i];
+    }
+    for (int t = 0; t < q; t += 4) {
+        const int some = q - t < 4 ? q - t : 4;
+        const double *l[4];
+        for (int s = 0; s < 4; s++) {
+            const int column = t + (s < some ? s : 0);
+            l[s] = b->l + trapezoid(b->n_rows, column) - ((column + 1) & -LANES);
+        }
+        for (int i = q; i < b->n_rows; i++)
+            for (int k = 0; k < width; k += WIDTH) {
+                V y = *(V *)(rows[i] + k);
+                for (int s = 0; s < some; s++) y -= *(const V *)(rows[t + s] + k) * l[s][i];
+                *(V *)(rows[i] + k) = y;
+            }
+    }
+    for (int t = 0; t < q; t++) {
+        const double *d = b->d + 2 * t;
+        for (int k = 0; k < width; k += WIDTH) {
+            V *y = (V *)(rows[t] + k);
+            const V x = *y;
+            *y = x * d[0];
+            if (d[1] == 0.0) continue;
+            V *z = (V *)(rows[t + 1] + k);
+            *y += *z * d[1];
+            *z = x * d[1] + *z * d[2];
+        }
+        t += d[1] != 0.0;
+    }
+}
+
+/* backward of many sides. */
+static void TARGET(backward_sides)(const kkt_block *b, int width, double *const *rows) {
+    for (int t = b->n_pivots - 1; t >= 0; t--) {
+        const double *l = b->l + trapezoid(b->n_rows, t) - ((t + 1) & -LANES);
+        int k = 0;
+        for (; k + 4 * WIDTH <= width; k += 4 * WIDTH) {
+            V *y = (V *)(rows[t] + k), s0 = y[0], s1 = y[1], s2 = y[2], s3 = y[3];
+            for (int i = t + 1; i < b->n_rows; i++) {
+                const V *x = (const V *)(rows[i] + k);
+                s0 -= x[0] * l[i], s1 -= x[1] * l[i], s2 -= x[2] * l[i], s3 -= x[3] * l[i];
+            }
+            y[0] = s0, y[1] = s1, y[2] = s2, y[3] = s3;
+        }
+        for (; k < width; k += WIDTH) {
+            V s = *(V *)(rows[t] + k);
+            for (int i = t + 1; i < b->n_rows; i++) s -= *(const V *)(rows[i] + k) * l[i];
+            *(V *)(rows[t] + k) = s;
+        }
+    }
+}
+
 /* The pivots' rows and columns of Z = A^-1 at the rows of a front, columns padded(n_rows) apart, from
  * the other rows: Z L = L^-T D^-1, whose lower triangle is that of D^-1. Padding is zero. */
 static void TARGET(inverse)(const kkt_block *b, double *z) {

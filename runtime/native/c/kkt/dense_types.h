@@ -32,6 +32,8 @@ typedef struct {
     void (*keep)(const front *f, double *l);
     void (*forward)(const kkt_block *b, double *y);
     void (*backward)(const kkt_block *b, double *y);
+    void (*forward_sides)(const kkt_block *b, int width, double *const *rows);
+    void (*backward_sides)(const kkt_block *b, int width, double *const *rows);
     void (*inverse)(const kkt_block *b, double *z);
 } kkt_dense;
 

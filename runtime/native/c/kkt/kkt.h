@@ -196,8 +196,9 @@ typedef struct {
  * depends on the plan only. */
 int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance);
 
-/* x := A^-1 x for n_rhs vectors, ld apart. Returns KKT_SINGULAR without a factorisation. */
-int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld);
+/* x := A^-1 x for so many vectors side by side, (n, n_sides). Returns KKT_SINGULAR without a
+ * factorisation. */
+int kkt_solve(kkt_factors *factors, int n_sides, double *x);
 
 /* The entries of A^-1 for so many different unknowns, (count, count). Parameters are eliminated last,
  * so that only the end of the factors is read for them. */

@@ -309,7 +309,7 @@ static int checked_solve(double *x) {
     double *b = malloc(2 * (size_t)n * sizeof *b), *r = b + n;
     if (b == NULL) return KKT_NO_MEMORY;
     memcpy(b, x, (size_t)n * sizeof *b);
-    int status = kkt_solve(now->factors, 1, x, n);
+    int status = kkt_solve(now->factors, 1, x);
     for (int step = 0; step < 2 && status == KKT_OK; step++) {
         const double error = kkt_backward_error(&now->matrix, x, b, r);
         if (error <= fmin(REFINE_ABOVE, now->limits.backward_error)) {
@@ -321,7 +321,7 @@ static int checked_solve(double *x) {
             if (!(error <= now->limits.backward_error)) status = KKT_INACCURATE;
             break;
         }
-        status = kkt_solve(now->factors, 1, r, n);
+        status = kkt_solve(now->factors, 1, r);
         for (int k = 0; k < n; k++) x[k] += r[k];
     }
     free(b);
@@ -342,9 +342,9 @@ EXPORT void ma57cd(int *job, int *n, double *fact, int *lfact, int *ifact, int *
     const int check = count <= CHECKED_FIRST || count % CHECKED_EVERY == 0;
     const double begin = clock_now();
     now->report.solves++;
-    int status = check ? checked_solve(rhs) : kkt_solve(now->factors, 1, rhs, *lrhs);
-    if (status == KKT_OK && *nrhs > 1)
-        status = kkt_solve(now->factors, *nrhs - 1, rhs + *lrhs, *lrhs);
+    int status = check ? checked_solve(rhs) : kkt_solve(now->factors, 1, rhs);
+    for (int k = 1; k < *nrhs && status == KKT_OK; k++)
+        status = kkt_solve(now->factors, 1, rhs + (ptrdiff_t)k * *lrhs);
     now->report.seconds += clock_now() - begin;
     if (status != KKT_OK) info[0] = failed(status); /* IPOPT stops at the next factorisation */
 }

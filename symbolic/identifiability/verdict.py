@@ -1,0 +1,144 @@
+"""Verdict on what can be known of a model from perfect measurements, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.base.notebook import Displayed
+from kinesym.symbolic.expression import atoms_of, real_expression
+from kinesym.symbolic.identifiability.combinations import Group
+from kinesym.symbolic.identifiability.field import Field
+from kinesym.symbolic.identifiability.null import Silent
+from kinesym.symbolic.identifiability.series import Expansion
+from kinesym.symbolic.identifiability.tape import Tape
+from kinesym.symbolic.identifiability.values import drawn
+from kinesym.symbolic.names import check_known, name_of, written
+from kinesym.symbolic.prime_field import product
+
+#: Combinations that are printed of a group, at most, and operations of each.
+_SHOWN = 6
+_LONG = 60
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Identifiability(Displayed):
+    """Verdict on parameters and starting states: what perfect measurements determine, up to
+    finitely many values, for almost all values of what is unknown.
+
+    verdict["k"] : whether a parameter, or the start of a state, can be known; also of an expression
+    of parameters and states, these at the start. parameters, starts : the same by name, of those
+    that are unknown. combinations : of what cannot be known singly, what can be known.
+    chance : of a false verdict, at most, over the random points that it was found at; 1 where the
+    degree of the equations is too high to say, and three points agree instead of two. order : of
+    the derivatives of the outputs that were needed.
+    """
+
+    title: str
+    parameters: Mapping[str, bool]
+    starts: Mapping[str, bool]
+    groups: Sequence[Group]
+    symbols: Sequence[sp.Expr]
+    chance: float
+    order: int
+    silent: Silent
+
+    def __getitem__(self, key: Any) -> bool:
+        if isinstance(key, sp.Expr) and not isinstance(key, sp.Symbol | AppliedUndef):
+            return self._knows(key)
+        name, every = name_of(key), {**self.parameters, **self.starts}
+        check_known(name, every, f"{name} is no unknown of this verdict")
+        return every[name]
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether all parameters can be known."""
+        return all(self.parameters.values())
+
+    @property
+    def observable(self) -> bool:
+        """Whether all starting states that are unknown can be known."""
+        return all(self.starts.values())
+
+    @property
+    def combinations(self) -> tuple[sp.Expr, ...]:
+        """Combinations that can be known of unknowns that cannot, at the start where of states."""
+        return tuple(e for group in self.groups for e in group.combinations)
+
+    def _knows(self, expression: sp.Expr) -> bool:
+        e = real_expression(expression, "what can be known")
+        started = {x: x.func(0) for x in atoms_of(e) if isinstance(x, AppliedUndef)}
+        e = e.xreplace(started)
+        for atom in sorted(atoms_of(e), key=str):
+            check_known(
+                str(atom),
+                [*map(str, self.symbols)],
+                f"{atom} is no parameter or state of this verdict",
+            )
+        one = self.silent
+        tape = Tape(dict.fromkeys(self.symbols, False), "the expression")
+        places = [tape.add(x) for x in self.symbols]
+        last, n = tape.add(e), one.basis.shape[1]
+        draws = drawn(Field(one.p), len(tape.steps), 64, np.random.default_rng(1))
+        expansion = Expansion(tape.steps, draws, None, n + 1, 0, "the expression")
+        for k, place in enumerate(places):
+            expansion.values[place][0][:, 0] = one.values[k]
+            if k < n:
+                expansion.values[place][0][:, k + 1] = 1
+        expansion.start(range(len(tape.steps)))
+        slopes = expansion.values[last][0][0, 1:]
+        return not product(one.basis, slopes[:, None], one.p).any()
+
+    def __str__(self) -> str:
+        names = [*self.parameters, *self.starts]
+        words = dict.fromkeys(names, "can be known")
+        for group in self.groups:
+            for k in group.unknowns:
+                words[names[k]] = self._said(group, k)
+        width = max(map(len, names), default=0)
+        at = {name: "" if name in self.parameters else " at the start" for name in names}
+        rows = [f"  {name:<{width}}  {words[name]}{at[name]}" for name in names]
+        return "\n".join([self.title, *rows])
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """Sentence on what cannot be known, and what can be of it."""
+        names = [*self.parameters, *self.starts]
+        parts = []
+        for group in self.groups:
+            who = _and([names[k] for k in group.unknowns])
+            parts.append(f"{who} {self._said(group)}")
+        return "; ".join(parts) or "all can be known"
+
+    def _said(self, group: Group, of: int | None = None) -> str:
+        """Words on what can be known of a group, or of one of its unknowns."""
+        names = [*self.parameters, *self.starts]
+        others = [names[k] for k in group.unknowns if k != of]
+        if len(group.unknowns) == group.freedom:
+            return "cannot be known"
+        found = [e for e in group.combinations if of is None or self.symbols[of] in atoms_of(e)]
+        words = [written(_at_start(e), _LONG) for e in found[:_SHOWN]]
+        more = len(found) - _SHOWN
+        words += [f"{more} more"] if more > 0 else []
+        if not group.complete:
+            others = others[:_SHOWN] if of is not None else []
+            words += ["together with " + _and(others)] if others else ["some way together"]
+        return ("only in " if found else "only ") + _and(words)
+
+
+def _at_start(e: sp.Expr) -> sp.Expr:
+    """An expression with states at the start as symbols."""
+    starts = e.atoms(AppliedUndef)
+    return e.xreplace({x: sp.Symbol(f"{name_of(x)}(0)") for x in starts})
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
