@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from kinesym.base import checks
 from kinesym.collocation import Collocation
-from kinesym.forecasting import forecast
+from kinesym.forecasting import forecast, plan_of
 from kinesym.internal.fitting.designs import Designing, Free, Scored, criterion_of, fewer, score
 from kinesym.internal.fitting.planned import CollocationPlan, Plan, ShootingPlan
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
@@ -38,13 +39,14 @@ def design(
 ) -> Design:
     """Design the experiments of a problem, so that their records tell most.
 
-    problem, guess : as for `forecast`; several guesses as a list: the design is the best for the
-    worst of them. over : what is free: inputs, each with `sines(...)`, the limits of a sum of
-    sines, or a list of inputs, as large and of the same band as they are in the experiments;
-    starting values of states with bounds, {theta: (-0.5, 0.5)}, a value for each trial. Bounds of
-    states and conditions of the path that the problem has hold for the designed motion. samples :
-    how many samples of each channel are to be taken, of all trials together, a number or {channel:
-    number}; they are chosen among those of the experiments, after all else.
+    problem, guess : as for `forecast`, of a fit its parameters and starts; several guesses as a
+    list: the design is the best for the worst of them. over : what is free: inputs, each with
+    `sines(...)`, the limits of a sum of sines, or a list of inputs, as large and of the same band
+    as they are in the experiments; starting values of states with bounds, {theta: (-0.5, 0.5)}, a
+    value for each trial. Bounds of states and conditions of the path that the problem has hold for
+    the designed motion. samples : how many samples of each channel are to be taken, of all trials
+    together, a number or {channel: number}; they are chosen among those of the experiments, after
+    all else.
 
     criterion : "worst", the largest relative standard error of a parameter; "D", the volume of the
     ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
@@ -57,9 +59,11 @@ def design(
     are not, for nothing that is free, bounds that are none, a criterion that no experiment can
     tell, and as `forecast`; before the search.
     """
-    guesses = list(guess) if isinstance(guess, list) else [guess]
-    if not guesses or not all(isinstance(each, Mapping) for each in guesses):
-        raise ValueError("guess is a mapping of names to values, or a list of some")
+    if not isinstance(problem, Collocation | Shooting):
+        raise ValueError(f"design takes a Collocation or a Shooting, got {checks.shown(problem)}")
+    guesses = [_by_name(problem, each) for each in (guess if isinstance(guess, list) else [guess])]
+    if not guesses:
+        raise ValueError("guess is an empty list; give a mapping of names to values, or several")
     before, given = forecast(problem, guesses[0]), list(problem.trials)
     free, count = _free(problem, over), _samples(samples, given)
     if not free.size and not count:
@@ -68,9 +72,8 @@ def design(
         raise ValueError("samples are not chosen with process noise or random effects; leave them")
     if not before.fit.parameters:
         raise ValueError("nothing is unknown: a design is for parameters of the problem")
-    named = [{key_name(key): value for key, value in each.items()} for each in guesses]
     wanted, plan = _wanted(criterion, before.fit), partial(_plan, problem)
-    search = Designing(plan, given, named, free, score(wanted, smooth=True))
+    search = Designing(plan, given, guesses, free, score(wanted, smooth=True))
     counted = checks.count(tries, "tries"), checks.count(iterations, "iterations")
     exact, x, plans = score(wanted), np.zeros(0), search.plans(None)
     first = max(exact(plan.fit()) for plan in plans)
@@ -97,6 +100,20 @@ def design(
         starts=starts,
         times=times,
         notes=list(dict.fromkeys(str(each) for plan in plans for each in plan.passed)),
+    )
+
+
+def _by_name(problem: Collocation | Shooting, guess: Any) -> dict[str, Any]:
+    """A guess by name, from which motions are simulated: of a fit its parameters and starts."""
+    if isinstance(guess, Mapping):
+        return {key_name(key): value for key, value in guess.items()}
+    if isinstance(guess, Trials):
+        plan = plan_of(problem, guess)
+        if not plan.inputs:
+            return plan.begun
+    raise ValueError(
+        "guess is a mapping of names to values, a fit without unknown inputs, or a list of these, "
+        f"got {checks.shown(guess)}"
     )
 
 
@@ -150,7 +167,7 @@ def _free(problem: Collocation | Shooting, over: Any) -> Free:
 
 
 def _listed(over: Any) -> Sequence[Any]:
-    return [over] if isinstance(over, str) else checks.listed(over, "over")
+    return [over] if isinstance(over, str | sp.Basic) else checks.listed(over, "over")
 
 
 def _bounds(name: str, limits: Any) -> tuple[float, float]:

@@ -72,7 +72,7 @@ def forecast(
         for by, own in asked._asdict().items()
         for value in (own if isinstance(own, list) else ())
     ]
-    plan = _plan_of(problem, guess)
+    plan = plan_of(problem, guess)
     here = partial(_forecast, plan, guess, lasting)
     made = here(base)
     variants = {each: here(case).parameters for each, case in varied}
@@ -99,7 +99,7 @@ def _forecast(plan: Plan, guess: Any, lasting: Mapping[str, float], case: _Case)
         plan = _again(plan, trials, guess)
     if case.trials is not None and case.trials > 1:
         runs = [*plan.runs] * case.trials
-        plan = _plan_of(_wrapped(plan.asked_of([*plan.asked] * case.trials)), runs)
+        plan = plan_of(_wrapped(plan.asked_of([*plan.asked] * case.trials)), runs)
     std = {**(case.std or {}), **dict.fromkeys(case.without or (), np.inf)}
     if std:
         plan = plan.on([assumed_noise(trial, std) for trial in plan.trials])
@@ -114,7 +114,7 @@ def _again(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:
     ends = [float(trial.grid[-1]) for trial in trials]
     if all(end <= run.time[-1] * (1.0 + _ROUNDING) for end, run in zip(ends, runs, strict=True)):
         pairs = zip(runs, ends, strict=True)
-        return _plan_of(made, [run.between(float(run.time[0]), end) for run, end in pairs])
+        return plan_of(made, [run.between(float(run.time[0]), end) for run, end in pairs])
     told = guess if isinstance(guess, Mapping) else {}
     given = {key_name(key): value for key, value in told.items()}
     for name in plan.inputs:
@@ -124,10 +124,10 @@ def _again(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:
                 f"the guess has unknown input {name} for the experiment as it is, and a longer one "
                 "needs it for longer: give a number, or a list of a ks.Signal per trial"
             )
-    return _plan_of(made, {**plan.begun, **{u: given[u] for u in plan.inputs if u in given}})
+    return plan_of(made, {**plan.begun, **{u: given[u] for u in plan.inputs if u in given}})
 
 
-def _plan_of(problem: Collocation | Shooting, guess: Any) -> Plan:
+def plan_of(problem: Collocation | Shooting, guess: Any) -> Plan:
     """The plan of a guess."""
     if isinstance(problem, Collocation):
         return CollocationPlan.of(problem.problem, guess)

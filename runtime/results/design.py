@@ -82,10 +82,10 @@ class Design(Displayed):
             axis.legend(loc="upper right", fontsize="small")
         last, names = axes[-1, 0], list(self.after.parameters)
         places = np.arange(len(names))
-        for shift, words, told in ((-0.2, "before", self.before), (0.2, "designed", self.after)):
+        for words, told in (("before", self.before), ("designed", self.after)):
             table = told.parameters.table
             sizes = [table[n].standard_error / (abs(table[n].value) or 1.0) for n in names]
-            last.bar(places + shift, 100.0 * np.array(sizes), 0.4, label=words)
+            last.semilogy(places, 100.0 * np.array(sizes), "o", label=words)
         last.set_xticks(places, [plain(name) for name in names], rotation=45 * (len(names) > 6))
         last.set_ylabel("standard error [%]")
         last.legend(loc="upper right", fontsize="small")

@@ -100,7 +100,10 @@ class ChannelCheck:
         if len(self.outliers):
             when = listed([f"{time:.4g} s" for time in self.outlier_times], 4)
             many = f"{len(self.outliers)} outlier{'s' * (len(self.outliers) > 1)}"
-            said.append(f"{many} in {self.name} at t = {when}; use LeastSquares(loss='student')")
+            said.append(
+                f"{many} in {self.name} at t = {when}; influence() says what they do; leave them "
+                "out (NaN), or use LeastSquares(loss='student')"
+            )
         elif self.normal < SIGNIFICANT:
             said.append(f"residuals of {self.name} are not normal")
         return said

@@ -16,6 +16,7 @@ from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.estimates import Estimate, Estimates, Uncertainty, estimates_of
 from kinesym.runtime.results.inference import with_correlated_noise
 from kinesym.runtime.results.plot import plain, subplots
+from kinesym.runtime.results.precision import least_certain
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.summary import aligned, listed
@@ -224,19 +225,20 @@ class Forecast(Displayed):
                 words.append(f"with {varied} {_listed(lost)} {_NEVER}")
         return words
 
+    def _remarks(self) -> list[str]:
+        """Sentences on all of it."""
+        about, values = self.uncertainty, self.parameters
+        words = [*self.sentences(), *least_certain(values, about)]
+        words += [*about.notes, *self.doubts, *self.passed, *self.notes]
+        return list(dict.fromkeys(words))
+
     def __str__(self) -> str:
         lines = [f"{self.fit.model}: what this experiment will tell, {self.parameters.title}"]
         lines += [f"  {line}" for line in self.parameters.lines()]
         if self.variants:
             table = [("standard errors", *self.parameters), *self.rows()]
             lines += ["", *(f"  {line}" for line in aligned(table, [0])), ""]
-        about = self._about()
-        return "\n".join([*lines, *(f"  {words}" for words in dict.fromkeys(about))])
-
-    def _about(self) -> list[str]:
-        """Sentences on all of it."""
-        said = *self.uncertainty.notes, *self.doubts, *self.passed, *self.notes
-        return [*self.sentences(), *said]
+        return "\n".join([*lines, *(f"  {words}" for words in self._remarks())])
 
     def __repr__(self) -> str:
         pairs = ((name, row) for name, row in self.parameters.table.items())
@@ -247,12 +249,8 @@ class Forecast(Displayed):
         units = self.parameters.units
         head = ("standard errors", *(with_unit(name, units) for name in self.parameters))
         more = html_table("Other experiments", self.rows(), head) if self.variants else ""
-        about = self._about()
-        words = (
-            html_table("What it says", [(words,) for words in dict.fromkeys(about)])
-            if about
-            else ""
-        )
+        about = self._remarks()
+        words = html_table("What it says", [(words,) for words in about]) if about else ""
         return self.parameters._repr_html_() + more + words
 
     def plot(self) -> Any:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Change [standard errors] from which a sample or a group decides.
-_DECIDES = 1.0
+DECIDES = 1.0
 #: Tail index of importance weights above which a prediction without the sample is a guess; see
 #: `InfluenceMeasures.k`.
 _HEAVY = 0.7
@@ -186,7 +186,7 @@ class InfluenceMeasures(Saved):
         off = largest(first[0].in_errors)
         if np.isnan(first[0].cook):
             said = f"{first[0].name} alone decides a parameter: nothing else tells it"
-        elif off >= _DECIDES:
+        elif off >= DECIDES:
             said = (
                 f"one sample decides: without {first[0].name}, {most_changed(first[0].in_errors)}"
             )
@@ -284,7 +284,7 @@ class InfluenceMeasures(Saved):
         """Changes of estimates without each group, as coloured cells."""
         names = list(self.names)[:_CELLS]
         cells = np.array([[g.in_errors[n] for n in names] for g in groups])
-        most = max(float(np.nanmax(np.abs(cells), initial=0.0)), _DECIDES)
+        most = max(float(np.nanmax(np.abs(cells), initial=0.0)), DECIDES)
         image = axis.imshow(cells, cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto")
         axis.set_yticks(range(len(groups)), [plain(g.what) for g in groups])
         axis.set_xticks(range(len(names)), [plain(n) for n in names], rotation=30, ha="right")

@@ -47,8 +47,8 @@ class LeftOut(Saved):
     what : is left out; kind : "trial", "channel", "subject", or "samples". samples : how many.
     names : of the parameters (r,). values, errors : (r,), NaN for what is not determined then.
     before, errors_before : of all samples. cook : Cook's distance of those that are determined.
-    solved : whether it was solved again, else it is one Gauss-Newton step from the fit of all samples,
-    exact for linear models. note : why there are none.
+    solved : whether it was solved again, else it is one Gauss-Newton step from the fit of all
+    samples, exact for linear models. note : why there are none.
     """
 
     kind: str

@@ -23,8 +23,8 @@ _ALIKE = 2.0
 @dataclass(frozen=True)
 class Tried:
     """A term that was tried. step : number of terms that were put in before. where : the rate to
-    which it is added, or, of equations with masses, the force. gain : of log L. p : of a likelihood
-    ratio test, times the number of terms in the library."""
+    which it is added, or, of equations with masses, the force. gain : of log L, -inf if the fit has
+    failed. p : of a likelihood ratio test, times the number of terms in the library."""
 
     step: int
     name: str
@@ -94,16 +94,17 @@ class Missing(Displayed):
         return f"<missing terms of {self.model}: {listed(self.found) or 'none found'}>"
 
     def __str__(self) -> str:
-        head = (
-            f"{self.model}: {listed(self.found)} missing"
-            if self.found
-            else f"{self.model}: no term of the library is missing, at the level {self.level:g}"
-        )
+        head = f"{self.model}: no term of the library is missing, at the level {self.level:g}"
+        if self.found:
+            head = f"{self.model}: {listed(self.found)} missing"
+        elif not self.tried:
+            head = f"{self.model}: no term was tried"
         rows = [("step", "added to", "term", "coefficient", "log L", "p")]
         for row in self.tried:
             error = f"{row.coefficient:.4g} +- {row.standard_error:.2g}"
             p = f"{row.p:.2g}" + " *" * self._is_found(row)
-            rows.append((str(row.step + 1), row.where, row.term, error, f"{row.gain:+.4g}", p))
+            gain = f"{row.gain:+.4g}" if np.isfinite(row.gain) else "failed"
+            rows.append((str(row.step + 1), row.where, row.term, error, gain, p))
         lines = aligned(rows, (0, 1, 2, 5)) if self.tried else []
         return "\n".join([head, *(f"  {line}" for line in lines), *self._words()])
 
@@ -114,6 +115,10 @@ class Missing(Displayed):
             for name, others in self.alike.items()
             if others
         ]
+        failed = [f"{r.term} in {r.where}" for r in self.tried if not np.isfinite(r.gain)]
+        if failed:
+            words = listed(dict.fromkeys(failed))
+            found.append(f"  fits with {words} failed: it is not known whether that is missing")
         for where in dict.fromkeys(force.where for force in self.forces):
             after = f", {self._rms(where, 'after'):.3g} with these terms" if self.found else ""
             found.append(f"  unknown force in {where}: rms {self._rms(where, 'before'):.3g}{after}")

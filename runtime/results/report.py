@@ -7,46 +7,52 @@ import io
 import platform
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from html import escape
 from importlib import metadata
 from importlib.resources import files
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
-
 from kinesym.base.checks import check_path
 from kinesym.base.files import replacing
 from kinesym.base.notebook import with_unit
-from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.estimates import Estimates, Uncertainty
 from kinesym.runtime.results.influence import InfluenceMeasures
-from kinesym.runtime.results.plot import close, plain, subplots
+from kinesym.runtime.results.left_out import most_changed
+from kinesym.runtime.results.plot import close
+from kinesym.runtime.results.precision import (
+    correlated,
+    known_to,
+    least_certain,
+    plot_correlations,
+    precision,
+)
 from kinesym.runtime.results.profile import Profile
-from kinesym.runtime.summary import listed
 
 #: Packages whose versions affect numbers.
 _PACKAGES = ("kinesym", "numpy", "scipy", "sympy", "casadi", "cyipopt")
-#: Relative standard error above which an estimate is not well known.
-_VAGUE = 0.5
-#: Correlation above which two estimates are badly distinguished.
-_CORRELATED = 0.95
-#: Estimates, and sentences on channels, that are listed at most.
+#: Sentences on channels that are listed at most.
 _LISTED = 12
-#: Sentences on badly known parameters at most.
-_SAID = 5
 #: Sentences on what decides.
 _DECIDES = 2
-#: Parameters up to which correlations are written into their figure.
-_WRITTEN = 12
+#: Samples in the table of these.
+_SAMPLES = 5
+#: Heads of tables.
+_PRECISION = ("", "standard error", "if all others were known")
+_INFLUENCE = ("sample", "residual", "leverage", "Cook's distance", "without it")
+#: What would tell more.
+_MORE = (
+    "Without priors, four such records have half of these standard errors. Where that with all "
+    "others known is much smaller, parameters are told apart badly, and other inputs or channels "
+    "do more than more records: ks.forecast, ks.design."
+)
 
 
 @dataclass(frozen=True)
@@ -72,11 +78,12 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text below a head."""
+    """Rows of text below a head, and a sentence below these."""
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,92 +167,6 @@ def environment() -> dict[str, str]:
     return found | more | ({"script": script} if script else {})
 
 
-def known_to(
-    estimates: Estimates, instead: Collection[str] = (), owned: Mapping[str, str] | None = None
-) -> Iterator[str]:
-    """Sentences on the relative errors of parameters, except those with an identifiable combination
-    instead; owned : parameters of values that have an owner, by name."""
-    well: dict[str, list[tuple[float, str]]] = {}
-    vague, not_known = list[tuple[float, str]](), dict[str, list[str]]()
-    for name, row in estimates.table.items():
-        if name in instead:
-            continue
-        if row.remark:
-            not_known.setdefault(row.remark, []).append(name)
-        elif not np.isfinite(row.standard_error) or row.value == 0.0:
-            continue
-        else:
-            share = row.standard_error / abs(row.value)
-            if share > _VAGUE:
-                vague.append((share, f"{name} is known to {_percent(share)}"))
-            else:
-                well.setdefault((owned or {}).get(name, name), []).append((share, name))
-    if well:
-        known = [words for _, words in sorted(_known(p, rows) for p, rows in well.items())]
-        more = f"; {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-        yield "; ".join(known[:_LISTED]) + f"{more} (standard errors)."
-    for _, words in sorted(vague)[:_SAID]:
-        yield f"{words}: this record tells little about it."
-    if len(vague) > _SAID:
-        yield f"{len(vague) - _SAID} more parameters are known as badly; see the table."
-    for remark, names in not_known.items():
-        yield f"{listed(names)}: {remark}."
-
-
-def correlated(names: Sequence[str], covariance: Array) -> Iterator[str]:
-    """Sentences on strongly correlated estimates."""
-    rho = np.nan_to_num(correlations(covariance))
-    pairs = [pair for pair in combinations(range(len(names)), 2) if abs(rho[pair]) > _CORRELATED]
-    for a, b in sorted(pairs, key=lambda pair: -abs(rho[pair]))[:_SAID]:
-        what = "their difference" if rho[a, b] < 0.0 else "their sum"
-        yield (
-            f"{names[a]} and {names[b]} are told apart badly (correlation {rho[a, b]:.3f}): of "
-            f"steps of one standard error each, {what} is least certain."
-        )
-    if len(pairs) > _SAID:
-        yield f"{len(pairs) - _SAID} more pairs are correlated as much; see the picture."
-
-
-def correlations(covariance: Array) -> Array:
-    """Correlation matrix of a covariance (n, n); NaN if a variance is not positive."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.sqrt(np.diag(covariance))
-        rho = covariance / np.outer(deviation, deviation)
-    rho[:, ~(deviation > 0.0)] = rho[~(deviation > 0.0)] = np.nan
-    return np.asarray(rho)
-
-
-def plot_correlations(names: Sequence[str], covariance: Array) -> Any:
-    """Figure of the correlations of estimates."""
-    rho = correlations(covariance)
-    size = 2.2 + 0.42 * len(names)
-    figure, axis = subplots(grid="", figsize=(size + 0.8, size))
-    image = axis.imshow(rho, vmin=-1.0, vmax=1.0, cmap="RdBu_r")
-    labels = [plain(name) for name in names]
-    axis.set_xticks(range(len(names)), labels, rotation=45, ha="right")
-    axis.set_yticks(range(len(names)), labels)
-    for a, b in np.ndindex(*rho.shape) if len(names) <= _WRITTEN else ():
-        if np.isfinite(rho[a, b]):
-            colour = "white" if abs(rho[a, b]) > 0.6 else "black"
-            axis.text(b, a, f"{rho[a, b]:.2f}", ha="center", va="center", color=colour, fontsize=8)
-    figure.colorbar(image, ax=axis, shrink=0.8)
-    axis.set_title("Correlation of the estimates")
-    return figure
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.2g} %" if share < 1.0 else f"{100.0 * share:.0f} %"
-
-
-def _known(parameter: str, rows: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """Relative error of a parameter of one or several owners: the least one, and a sentence."""
-    (least, first), (most, last) = min(rows), max(rows)
-    if len(rows) == 1:
-        return least, f"{first} is known to {_percent(least)}"
-    ends = f"{_percent(least)} ({first}) to {_percent(most)} ({last})"
-    return least, f"{parameter} of {len(rows)} owners is known to {ends}"
-
-
 #: Trials with a figure of their own in a report, at most.
 _TRIALS = 6
 
@@ -283,7 +204,9 @@ class Findings:
             pictures=list(self._pictures()),
             tables=[
                 Table("Estimates" if self.ending else estimates.title, *self._estimates()),
+                *self._told(),
                 *([Table("Residuals", checks.HEAD, self._residuals())] if checks.checks else []),
+                *self._decides(),
                 *self._model(),
             ],
             details={**self.facts, **environment()},
@@ -297,6 +220,28 @@ class Findings:
             return head, rows
         names = zip(self.estimates, rows, strict=True)
         return [*head, "bounds"], [[*row, bounds.get(name, "")] for name, row in names]
+
+    def _told(self) -> Iterator[Table]:
+        """Table of what this experiment can tell of each parameter."""
+        rows = precision(self.estimates, self.about)
+        if rows:
+            words = " ".join([*least_certain(self.estimates, self.about), _MORE])
+            yield Table("What this experiment can tell", _PRECISION, rows, words)
+
+    def _decides(self) -> Iterator[Table]:
+        """Table of the samples that decide."""
+        rows = [
+            (
+                each.name,
+                f"{each.residual:.3g}",
+                f"{each.leverage:.2g}",
+                f"{each.cook:.2g}",
+                most_changed(each.in_errors),
+            )
+            for each in (self.influence.most(_SAMPLES) if self.influence else [])
+        ]
+        if rows:
+            yield Table("What decides", _INFLUENCE, rows)
 
     def _residuals(self) -> list[tuple[str, ...]]:
         """Rows of the table; rms and std have the unit of the channel."""

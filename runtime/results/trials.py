@@ -595,7 +595,9 @@ class Trials(ByName, Saved):
         return ", ".join(f"{name} {took:.3g}" for name, took in self.timings.items())
 
     def __str__(self) -> str:
-        return "\n".join([self._heading, *(f"  {a:<12} {b}".rstrip() for a, b in self._table())])
+        rows = self._table()
+        width = max(12, *(min(len(name), 24) for name, _ in rows))
+        return "\n".join([self._heading, *(f"  {a:<{width}} {b}".rstrip() for a, b in rows)])
 
     def _repr_html_(self) -> str:
         """A table for a notebook."""

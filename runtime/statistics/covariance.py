@@ -211,16 +211,17 @@ def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:
 
 
 def blur_of_gradient(
-    nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]
+    nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array], gone: Array | float = 0.0
 ) -> Array:
     """Uncertainty of the curvature by the remaining gradient, (n,): the gradient without bounds
     that are absent from the matrix, over the sizes of variables: the largest values, or for those
-    near zero a share of the size in the scaled matrix."""
+    near zero a share of the size in the scaled matrix. gone : part of the gradient that a step
+    from here takes away, with its sign turned."""
     of_rows, lower, upper = multipliers
     rows, columns = nlp.jacobian_structure.arrays()
     acting = np.where(np.isinf(kkt.softness), 0.0, of_rows)
     pulls = coo_array((nlp.jacobian(z), (columns, rows)), shape=(len(z), len(acting))) @ acting
-    gradient = nlp.gradient(z) + pulls
+    gradient = nlp.gradient(z) + pulls + gone
     gradient -= np.where(kkt.stiffness > 0.0, lower - upper, 0.0)
     return np.abs(gradient) / np.maximum(sizes(nlp, z), _SEEN * kkt.scaled.scale[: len(z)])
 

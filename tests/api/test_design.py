@@ -85,6 +85,17 @@ def test_a_course_is_found_within_its_limits() -> None:
     assert len(found.plot().axes) == 2
 
 
+def test_fit_as_a_guess() -> None:
+    """Its parameters and starts, those by name."""
+    fit = ks.forecast(spring(), GUESS).fit
+    one, other = (ks.design(spring(), guess, samples=9) for guess in (fit, GUESS))
+    np.testing.assert_allclose(one.values, other.values, rtol=0.01)
+    with pytest.raises(ValueError, match=r"a mapping of names to values, a fit .* got 3"):
+        ks.design(spring(), 3, samples=9)
+    with pytest.raises(ValueError, match="design takes a Collocation or a Shooting, got 3"):
+        ks.design(3, GUESS)  # type: ignore[arg-type]
+
+
 def test_starts_and_several_guesses() -> None:
     guesses = [GUESS, {**GUESS, k: 12.0}]
     found = ks.design(spring(), guesses, {x: (-0.2, 0.3)}, criterion=k / c, tries=1, iterations=3)

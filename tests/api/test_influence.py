@@ -158,6 +158,17 @@ def test_what_only_one_sample_tells():
     assert fit.without(channels="z").change["a"] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_channel_without_which_one_parameter_is_lost():
+    """Only that one is, to first order too: the others are those of a solve, in a linear model."""
+    model = ks.Model("two", [x], [], [a, b], [x.diff(ks.t) - b], outputs={"y": a + x, "z": x})
+    trial = ks.Experiment(TIME, measurements={"y": Y, "z": Y**2}, std={"y": 0.1, "z": 0.1})
+    fit = ks.Collocation(model, trial, unknown={a: None, b: None}).solve()
+    told, solved = fit.without(channels="z"), fit.without(channels="z", solve=True)
+    assert told.lost == solved.lost == ["a"]
+    assert told.parameters["b"] == pytest.approx(solved.parameters["b"], rel=1e-9)
+    assert told.errors[1] == pytest.approx(solved.errors[1], rel=1e-9)
+
+
 def test_density_with_the_loss_of_student():
     """Against the density itself, and the mean of it over the prediction."""
     loss, e = RobustLoss("student", 4.0), np.array([0.3, 2.5])

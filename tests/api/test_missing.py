@@ -12,6 +12,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.runtime.results.missing import Missing, Tried
 
 matplotlib.use("Agg")
 t = ks.t
@@ -95,3 +96,17 @@ def test_what_cannot_be_searched_is_refused() -> None:
         fit(1.5, shooting=True).missing()
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         fit(1.5).missing(level=2.0)
+
+
+def test_what_was_not_tried_is_said() -> None:
+    about: Any = {
+        "model": "m",
+        "found": [],
+        "forces": [],
+        "level": 0.05,
+        "larger": None,
+        "fit": None,
+    }
+    assert str(Missing(tried=[], **about)) == "m: no term was tried"
+    failed = Tried(0, "a", "v'", "sign(v)", 0.1, np.nan, -np.inf, 1.0)
+    assert "sign(v) in v' failed: it is not known whether" in str(Missing(tried=[failed], **about))

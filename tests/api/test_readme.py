@@ -119,6 +119,16 @@ EXPECTED = {
         said["profile"].low < 12.0 < said["profile"].high,
         Path("swings.html").exists() and Path("profile.png").exists(),
     ],
+    "tutorial/experiment": lambda said: [
+        {round(1000 * sample.time) for sample in said["decides"].most(4)}
+        == {1650, 4200, 4225, 7825},
+        said["lacks"].found == ["coulomb_rate_in_rate"],
+        not inside(said["fit"].parameters.table["B"], 0.3),
+        all(inside(said["final"].parameters.table[str(p)], v) for p, v in said["truth"].items()),
+        inside(said["final"].parameters.table["coulomb_rate_in_rate"], -0.2),
+        said["best"].gain > 10.0
+        and "What this experiment can tell" in Path("elbow.html").read_text(),
+    ],
     "how-to/identification": lambda said: [closely(said["found"].parameters["K"], 15.0, 0.1)],
     "how-to/shooting": lambda said: [
         closely(said["fit"].parameters["p"], 10.0, 0.002) and said["fit"].success,

@@ -123,11 +123,13 @@ def covariance(problem: Discretisation, solution: Solution) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """Curvature of a problem at its solution, by its KKT matrix."""
+    """Curvature of a problem at its solution, by its KKT matrix; or of one whose minimum is a step
+    away, as `gone` pulled there, see `blur_of_gradient`."""
 
     problem: Discretisation
     solution: Solution
     kkt: Kkt
+    gone: Array | float = 0.0
 
     @staticmethod
     def at(
@@ -221,7 +223,8 @@ class Curvature:
     @cached_property
     def _blur(self) -> Array:
         """See `blur_of_gradient`."""
-        return blur_of_gradient(self.problem.nlp, self.kkt, self.z, multipliers_of(self.solution))
+        multipliers = multipliers_of(self.solution)
+        return blur_of_gradient(self.problem.nlp, self.kkt, self.z, multipliers, self.gone)
 
     @cached_property
     def spreads(self) -> Spreads:

@@ -105,7 +105,8 @@ def lacking(whole: Curvature, record: Record) -> Lacking:
     count = len(problem.layout.parameters)
     bare = replace(there, multipliers=np.zeros_like(there.multipliers))
     here = Curvature.at(left, bare, whole.kkt.workspace)  # whose analysis serves if it fits
-    return Lacking(here, there, pull, parameters, count)
+    gone = before - left.cost_gradient(there.free_vector)
+    return Lacking(replace(here, gone=gone), there, pull, parameters, count)
 
 
 def _slope(problem: Discretisation, z: Array, multipliers: Array) -> Array:

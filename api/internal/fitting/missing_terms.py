@@ -22,6 +22,8 @@ from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.internal.problems.question import Question
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.results.influence import DECIDES
+from kinesym.runtime.results.left_out import largest, most_changed
 from kinesym.runtime.results.missing import Force, Missing, Tried
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
@@ -228,7 +230,7 @@ class _Search:
         """Add the best term as long as one is significant."""
         first = driven = self.fitted([], self.fit, self.rows)
         rows, last = self.rows, dict.fromkeys(self.rows, first)
-        chosen, tried, notes = list[Term](), list[Tried](), list[str]()
+        chosen, tried, notes = list[Term](), list[Tried](), self._wrong_samples()
         if not first.success:
             notes.append(f"the unknown forces were not found: {first.message}")
         while driven.success and len(chosen) < most:
@@ -237,14 +239,14 @@ class _Search:
             rest = [term for term in library if term not in chosen]
             best = self._ranked(last, rest)[:_TESTED]
             fits = [self.fitted([*chosen, term], driven, rows) for term in best]
-            pairs = zip(best, fits, strict=True)
-            found = [self._tested(x, fit, driven, len(chosen), len(rest)) for x, fit in pairs]
-            order = sorted(range(len(best)), key=lambda k: -found[k].gain)
+            new = [(x, fit) for x, fit in zip(best, fits, strict=True) if _is_new(x, fit)]
+            found = [self._tested(x, fit, driven, len(chosen), len(rest)) for x, fit in new]
+            order = sorted(range(len(found)), key=lambda k: -found[k].gain)
             tried += [found[k] for k in order]
             if not order or found[order[0]].p > self.level:
                 break
-            chosen.append(best[order[0]])
-            driven = fits[order[0]]
+            term, driven = new[order[0]]
+            chosen.append(term)
             last |= dict.fromkeys(rows, driven)
         whole = self.fitted(chosen, driven, []) if chosen else self.fit
         if not whole.success:
@@ -263,6 +265,19 @@ class _Search:
             larger=with_terms(self.model, chosen),
             fit=whole,
         )
+
+    def _wrong_samples(self) -> list[str]:
+        """A note on samples that decide, which unknown forces follow, and what explains these."""
+        try:
+            first = self.fit.influence().most(1)
+        except ValueError:
+            return []
+        return [
+            f"{one.name} decides ({most_changed(one.in_errors)} without it), and terms may only "
+            "explain such samples; leave them out if they are wrong, see fit.influence()"
+            for one in first
+            if largest(one.in_errors) >= DECIDES
+        ]
 
     def _ranked(self, last: Mapping[Row, Solution], terms: Sequence[Term]) -> list[Term]:
         """Terms by how much their course is that of the force in their row, less what unknown
@@ -302,3 +317,8 @@ class _Search:
         """The force in a row, by trial."""
         name, where = force_in(self.model, row), f"{name_of(row.state)}'"
         return [Force(where, when, k, run.time, run[name]) for k, run in enumerate(driven.trials)]
+
+
+def _is_new(term: Term, fit: Solution) -> bool:
+    """Whether a term is something that other parameters cannot do: then it has a standard error."""
+    return not (fit.success and np.isnan(fit.parameters.table[term.name].standard_error))

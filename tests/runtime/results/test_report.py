@@ -11,15 +11,19 @@ import sympy as sp
 import kinesym as ks
 from kinesym.runtime.results.estimates import Uncertainty, estimates_of
 from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.precision import (
+    correlated,
+    correlations,
+    known_to,
+    least_certain,
+    plot_correlations,
+    precision,
+)
 from kinesym.runtime.results.report import (
     Picture,
     Report,
     Table,
-    correlated,
-    correlations,
     environment,
-    known_to,
-    plot_correlations,
 )
 
 NAMES = ["k", "b", "m"]
@@ -140,6 +144,20 @@ def test_correlations():
     assert len(plot_correlations(NAMES, COVARIANCE).axes) == 2
 
 
+def test_combination_that_is_known_least():
+    """A sum that is known ten times better than its parts; against the formulas of two."""
+    values = {"k": 10.0, "m": 5.0}
+    shape = np.array([[1.0, -0.99], [-0.99, 1.0]])
+    about = Uncertainty(names=[*values], covariance=shape * np.outer([0.1, 0.1], [0.1, 0.1]))
+    found = estimates_of(values, about)
+    alone = 0.02 * np.sqrt(1.0 - 0.99**2)
+    assert precision(found, about)[0] == ("m", "2 %", f"{100 * alone:.2g} %")
+    [said] = least_certain(found, about)
+    assert said.startswith("Hardest to see is a common change, m +2 %, k -1 % (one")
+    apart = Uncertainty(names=[*values], covariance=np.diag([1e-4, 1.0]))
+    assert not list(least_certain(estimates_of(values, apart), apart))
+
+
 def test_of_what_has_not_converged(tmp_path):
     """Where `std` was not given, and no fit tells it."""
     x, k = ks.dynamicsymbols("x"), sp.Symbol("k")
@@ -191,5 +209,7 @@ def test_what_was_solved(tmp_path):
             "| x [m], trial 1 (s02) | 41 |",
         ):
             assert line in text, line
-        rows = [line for line in text.splitlines() if line.startswith(("| k[s", "| c |"))]
+        first, second = text.split("## What this experiment can tell")
+        assert "if all others were known" in second and "four such records" in second
+        rows = [line for line in first.splitlines() if line.startswith(("| k[s", "| c |"))]
         assert [row.endswith("| 1 ... 9 |") for row in rows] == [row[2] == "k" for row in rows]
