@@ -9,7 +9,6 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import sympy as sp
-from scipy.optimize import linear_sum_assignment
 from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import shown, suggest
@@ -51,6 +50,8 @@ def rows_of(model: Model, point: Mapping[sp.Basic, float], speeds: Mapping[str, 
     """Equations that give rates, but for kinematic ones, whose rates are states and numbers alone;
     all of them if all are kinematic. point : values of all that the model has, at which signs of
     rates are taken. speeds : names of the states whose rates they are, by name."""
+    from scipy.optimize import linear_sum_assignment  # here: slow to import
+
     program = model.intermediates
     slopes = jacobian_at(model.equations, program, model.derivatives, point)
     with np.errstate(invalid="ignore"):

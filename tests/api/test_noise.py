@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 import kinesym as ks
 from kinesym.internal.fitting.curvature import kkt_of
-from kinesym.runtime.statistics.leverage import _of_many, leverages
+from kinesym.runtime.statistics.leverage import _forms, leverages
 
 x, v = ks.dynamicsymbols("x v")
 a = ks.dynamicsymbols("a")
@@ -133,7 +133,7 @@ def test_leverages_agree_with_the_dense_hat_matrix():
     )
     exact = np.column_stack([-TIME * decay(TIME, 1.0, 2.0), decay(TIME, 1.0, 1.0)])
     q, _ = np.linalg.qr(exact)
-    for found in (leverages(kkt, slopes, 1.0, 2), _of_many(kkt, slopes, 1.0)):
+    for found in (leverages(kkt, slopes, 1.0, 2), 2.0 * _forms(kkt, slopes)):
         np.testing.assert_allclose(found, (q**2).sum(axis=1), rtol=1e-5)
 
 

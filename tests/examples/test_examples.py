@@ -164,4 +164,4 @@ def test_bench(capfd):
     assert "gas_oil" in capfd.readouterr().out
     assert main(["bench", "nothing"]) == 2
     said = capfd.readouterr().err
-    assert "there is no benchmark nothing; there are accuracy, callbacks, caught" in said
+    assert "there is no benchmark nothing; there are accuracy, base_parameters" in said

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.planned import Plan
@@ -136,6 +135,8 @@ class Designing:
 
     def best(self, tries: int, iterations: int, seed: int) -> Array:
         """The best coefficients: of random designs the best are improved."""
+        from scipy.optimize import minimize  # here: slow to import
+
         rng = np.random.default_rng(seed)
         drawn = [self.free.normal(self.free.drawn(rng)) for _ in range(_DRAWN * tries)]
         first = sorted(((self.value(x), k) for k, x in enumerate(drawn)))[:tries]

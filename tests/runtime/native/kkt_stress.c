@@ -171,21 +171,21 @@ static int wrong(const char *what, double number) {
 /* Solves for three right-hand sides, the first refined by one step. */
 static int solve(const sparse *a, kkt_factors *f) {
     const size_t n = (size_t)a->n;
-    const ptrdiff_t ld = a->n + below(3);
-    double *x = must(calloc(3 * (size_t)ld, sizeof *x)), *b = must(malloc(n * sizeof *b));
-    double *r = must(malloc(n * sizeof *r));
-    for (int k = 0; k < 3; k++)
-        for (int v = 0; v < a->n; v++) x[k * ld + v] = uniform();
-    memcpy(b, x, n * sizeof *b);
-    int failed = kkt_solve(f, 3, x, ld) != KKT_OK;
+    double *x = must(calloc(n, sizeof *x)), *b = must(malloc(n * sizeof *b));
+    double *r = must(malloc(n * sizeof *r)), *sides = must(malloc(3 * n * sizeof *sides));
+    for (size_t v = 0; v < 3 * n; v++) sides[v] = uniform();
+    for (size_t v = 0; v < n; v++) b[v] = sides[3 * v];
+    int failed = kkt_solve(f, 3, sides) != KKT_OK;
+    for (size_t v = 0; v < n; v++) x[v] = sides[3 * v];
     const kkt_matrix whole = view(a);
     const double error = kkt_backward_error(&whole, x, b, r);
-    failed |= kkt_solve(f, 1, r, ld) != KKT_OK;
+    failed |= kkt_solve(f, 1, r) != KKT_OK;
     for (int v = 0; v < a->n; v++) x[v] += r[v];
     const double refined = kkt_backward_error(&whole, x, b, r);
     free(x);
     free(b);
     free(r);
+    free(sides);
     solves++;
     worst = fmax(worst, error);
     worst_refined = fmax(worst_refined, refined);
