@@ -20,6 +20,7 @@ typedef struct {
     kkt_tolerance tolerance;
     double *border; /* of each part, the largest entries of separators and border, and of one front */
     walk *walks; /* of the parts; the first one goes on with separators and root */
+    double together; /* seconds of the calling thread with parts, its own or those of others */
 } work;
 
 static ptrdiff_t border_room(const kkt_plan *p) { return (ptrdiff_t)p->n_border + p->max_rows; }
@@ -29,6 +30,13 @@ static double seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* All parts, and the time of the calling thread in them: what it does besides, it does alone. */
+static void in_team(work *job, void (*part)(void *, int)) {
+    const double begin = seconds();
+    kkt_team(job->factors->plan->n_parts, part, job);
+    job->together += seconds() - begin;
 }
 
 /* -- scales ------------------------------------------------------------------------------------- */
@@ -100,7 +108,7 @@ static void set_scales(double *scale, ptrdiff_t first, ptrdiff_t end) {
 static void find_scales(work *job) {
     const kkt_plan *p = job->factors->plan;
     double *most = job->factors->scale + (p->n - p->n_border);
-    kkt_team(p->n_parts, find_largest, job);
+    in_team(job, find_largest);
     memcpy(most, job->border, (size_t)p->n_border * sizeof *most);
     for (int k = 1; k < p->n_parts; k++)
         for (int b = 0; b < p->n_border; b++)
@@ -276,7 +284,7 @@ static int factorise(work *job, kkt_rest *rests) {
     }
     find_scales(job);
     int status = ended(job);
-    if (status == KKT_OK) kkt_team(p->n_parts, do_part, job);
+    if (status == KKT_OK) in_team(job, do_part);
     if (status == KKT_OK) status = ended(job);
     if (status == KKT_OK) {
         do_rest(job);
@@ -300,7 +308,7 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     free(rests);
     free(job.walks);
     free(job.border);
-    factors->seconds[p->n_parts] = seconds() - begin - factors->seconds[0];
+    factors->seconds[p->n_parts] = seconds() - begin - job.together;
     factors->bad_entry = status == KKT_NOT_FINITE ? first_bad(p, a->values) : -1;
     factors->ready = status == KKT_OK;
     return status;
