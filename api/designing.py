@@ -14,7 +14,7 @@ from kinesym.base import checks
 from kinesym.collocation import Collocation
 from kinesym.forecasting import forecast, plan_of
 from kinesym.internal.fitting.designs import Designing, Free, Scored, criterion_of, fewer, score
-from kinesym.internal.fitting.planned import CollocationPlan, Plan, ShootingPlan
+from kinesym.internal.fitting.planned import Plan
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.design import Design
@@ -125,12 +125,12 @@ def _plan(
 ) -> Plan:
     """The plan of other experiments on the same grids; starts : of states that were free."""
     if isinstance(problem, Collocation):
-        return CollocationPlan.of(problem.problem.on(trials), guess)
+        return plan_of(Collocation.of(problem.problem.on(trials)), guess)
     question = replace(problem.problem.question, trials=list(trials))
     known = {key_name(x): start for x, start in (question.initial or {}).items()}
     told = {x: start for x, start in starts.items() if known.get(x) is not None}
     made = Shooting.of(ShootingProblem.of(replace(question, initial={**known, **told})))
-    return ShootingPlan(made.problem, made.pack({n: v for n, v in guess.items() if n not in told}))
+    return plan_of(made, {name: value for name, value in guess.items() if name not in told})
 
 
 def _free(problem: Collocation | Shooting, over: Any) -> Free:
