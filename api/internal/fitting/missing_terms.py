@@ -57,7 +57,7 @@ _STEP = 1e-30  # of complex steps
 def missing(
     problem: Discretisation, solution: Solution, library: Any, level: float, most: int
 ) -> Missing:
-    """See `Solution.missing`."""
+    """See `Trials.missing`."""
     search = _Search(problem.formulation.question, solution, level)
     search.check()
     given = [library] if isinstance(library, str) else library
@@ -131,13 +131,14 @@ class _Search:
 
     def is_own(self, term: Term) -> bool:
         """Whether unknown parameters can do what a term does."""
-        course = self._course(self.fit, term)
-        left = (
-            course
-            - self._parameters(self.fit, term.row)
-            @ (np.linalg.lstsq(self._parameters(self.fit, term.row), course)[0])
-        )
+        course, slopes = self._course(self.fit, term), self._slopes_of_rows[term.row]
+        left = course - slopes @ np.linalg.lstsq(slopes, course)[0]
         return bool(np.linalg.norm(left) <= _OWN * np.linalg.norm(course))
+
+    @cached_property
+    def _slopes_of_rows(self) -> dict[Row, Array]:
+        """Slopes of each row by the unknown parameters, in the fit."""
+        return {row: self._parameters(self.fit, row) for row in self.rows}
 
     def check_terms(self, terms: Sequence[Term]) -> None:
         """Raise `ValueError` for a term that has no value along the record."""
@@ -234,8 +235,9 @@ class _Search:
         if not first.success:
             notes.append(f"the unknown forces were not found: {first.message}")
         while driven.success and len(chosen) < most:
-            if rows != (rows := self.heard(rows, driven)):
-                driven = self.fitted(chosen, driven, rows)
+            heard = self.heard(rows, driven)
+            if heard != rows:
+                rows, driven = heard, self.fitted(chosen, driven, heard)
             rest = [term for term in library if term not in chosen]
             best = self._ranked(last, rest)[:_TESTED]
             fits = [self.fitted([*chosen, term], driven, rows) for term in best]
