@@ -390,8 +390,7 @@ class Collocation(Displayed):
         if tolerance_grid is not None:
             solver = Solver(self._problem, chosen, progress)
             solution = until(solver, solution, tolerance_grid, most_nodes)
-        solution = replace(solution, lacking=partial(missing, self._problem))
-        return resolved(_trusted(self._problem, solution))
+        return resolved(_trusted(self._problem, self._searchable(solution)))
 
     def multistart(
         self,
@@ -432,7 +431,12 @@ class Collocation(Displayed):
         solver = partial(_trusted_from, chosen=SolverOptions({"max_iter": search.limit}))
         problem = apart(problem, bound_together(problem, z), z, ROOMS[0])
         found = searched(points, search, partial(collocated, problem, solver))
-        return gathered(names, rows, found, search.keep)
+        made = gathered(names, rows, found, search.keep)
+        return replace(made, solutions=[self._searchable(each) for each in made.solutions])
+
+    def _searchable(self, solution: Any) -> Any:
+        """A solution that can be asked for what its model lacks."""
+        return replace(solution, lacking=partial(missing, self._problem))
 
     def refined(self, solution: Solution, tolerance: float = 1e-6) -> Collocation:
         """Refine the grids by the discretisation error of a solution; the library stays the same.

@@ -350,7 +350,8 @@ class Trials(ByName, Saved):
         "products" (of two states); all of these if None. level : of the tests. most : terms that
         are put in at most.
 
-        Returns the terms that were tried, the forces before and after, the model with what was
+        All fits are on the grids of the problem's experiments, also where this one is on a finer
+        one. Returns the terms that were tried, the forces before and after, the model with what was
         found and the fit of it, without forces. Raises `ValueError` for a fit that is none by
         `Collocation` of a `Model` by least squares, that has process noise, and for terms that are
         in the model already; before anything is solved.

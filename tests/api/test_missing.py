@@ -28,8 +28,8 @@ def oscillator(cubic: Any) -> ks.Model:
 
 
 @cache
-def fit(stiffness: float, shooting: bool = False) -> Any:
-    """Fit of a linear oscillator to a record of one with a cubic spring."""
+def problem_of(stiffness: float, shooting: bool = False) -> Any:
+    """Problem of a linear oscillator and a record of one with a cubic spring."""
     time = np.linspace(0.0, 8.0, 121)
     force = 2 * np.sin(1.3 * time) + 1.5 * np.sin(2.9 * time + 1)
     whole = {k: 4.0, b: 0.3, c: stiffness}
@@ -38,8 +38,13 @@ def fit(stiffness: float, shooting: bool = False) -> Any:
     trial = ks.Experiment(time, {u: force}, {x: run["x"] + noise}, {x: 0.01})
     about = (oscillator(0), trial, {k: (0.0, 50.0), b: (0.0, 10.0)})
     start = {x: 0.5, v: 0.0}
-    problem = ks.Shooting(*about, initial=start) if shooting else ks.Collocation(*about)
-    return problem.solve({k: 4.0, b: 0.3})
+    return ks.Shooting(*about, initial=start) if shooting else ks.Collocation(*about)
+
+
+@cache
+def fit(stiffness: float, shooting: bool = False) -> Any:
+    """Fit of that problem."""
+    return problem_of(stiffness, shooting).solve({k: 4.0, b: 0.3})
 
 
 def test_the_missing_term_is_found_and_fitted() -> None:
@@ -89,6 +94,11 @@ def test_terms_may_be_expressions() -> None:
 def test_bad_libraries_are_refused(library: list[Any], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         fit(1.5).missing(library)
+
+
+def test_the_best_of_many_starts_can_be_asked() -> None:
+    best = problem_of(1.5).multistart(2, seed=1).best
+    assert best.missing([x**3], most=1).found == ["term_in_v"]
 
 
 def test_what_cannot_be_searched_is_refused() -> None:
