@@ -26,7 +26,7 @@ import sympy as sp
 from numpy.typing import NDArray
 from record import table
 from report import leave, machine, number, parsed
-from scipy.optimize import minimize
+from scipy.linalg import cho_factor, cho_solve
 
 import kinesym as ks
 from kinesym.multibody import Body, Free, Revolute, Tree
@@ -53,8 +53,6 @@ SHARE = Path("cmeel.prefix/share/example-robot-data/robots")
 SINGULAR = 1e-7
 #: Noise of torques, as shares of their root mean square.
 NOISE = (0.01, 0.05, 0.2)
-#: What the number of draws is divided by.
-LESS = {"load": 1, "arm": 1, "ur5": 20}
 #: Standard deviation of the prior of consistent fits around the true parameters, in sizes of what
 #: they are: it only holds what torques do not tell.
 VAGUE = 3.0
@@ -263,26 +261,39 @@ class Consistent:
         return values, slopes, curves
 
 
-def fitted(map_: Consistent, W: Array, y: Array) -> tuple[Array, bool]:
+def fitted(map_: Consistent, W: Array, y: Array, spread: float = VAGUE) -> tuple[Array, bool]:
     """Parameters of the least sum of squares of W parameters - y and of the prior, and whether it
-    was found, by Newton's method in a trust region."""
+    was found, by Newton's method, damped until it descends."""
     none, sizes = np.zeros(map_.size), np.abs(map_.start).clip(0.05)
+    z, damping, one = np.zeros(len(sizes)), 1.0, np.eye(len(sizes))
 
-    def both(z: Array) -> tuple[float, Array]:
+    def at(z: Array) -> tuple[float, Array, Array, Array]:
         values, slopes, _ = map_(map_.start + sizes * z, none)
-        rest, away = W @ values - y, z / VAGUE
-        return rest @ rest + away @ away, 2.0 * (sizes * (slopes.T @ (W.T @ rest)) + away / VAGUE)
+        rest = W @ values - y
+        return float(rest @ rest + z @ z / spread**2), values, slopes, rest
 
-    def curve(z: Array) -> Array:
-        x = map_.start + sizes * z
-        values, slopes, _ = map_(x, none)
-        bent, slope = map_(x, W.T @ (W @ values - y))[2], W @ slopes
-        return 2.0 * (np.outer(sizes, sizes) * (slope.T @ slope + bent) + np.eye(len(z)) / VAGUE**2)
-
-    how = {"maxiter": 300, "gtol": 1e-3}
-    begin = np.zeros(len(sizes))
-    fit = minimize(both, begin, jac=True, hess=curve, method="trust-exact", options=how)
-    return map_(map_.start + sizes * fit.x, none)[0], bool(fit.success)
+    cost, values, slopes, rest = at(z)
+    for _ in range(300):
+        pull, slope = 2.0 * (W.T @ rest), W @ slopes
+        gradient = sizes * (slopes.T @ pull) + 2.0 * z / spread**2
+        if np.linalg.norm(gradient) < 1e-3:
+            return values, True
+        bent = map_(map_.start + sizes * z, pull)[2]
+        H = np.outer(sizes, sizes) * (2.0 * slope.T @ slope + bent) + 2.0 * one / spread**2
+        while True:
+            try:
+                step = -cho_solve(cho_factor(H + damping * one), gradient)
+            except np.linalg.LinAlgError:
+                damping *= 4.0
+                continue
+            tried = at(z + step)
+            gain = (cost - tried[0]) / -(gradient @ step + 0.5 * step @ H @ step)
+            if gain > 1e-4 or np.linalg.norm(step) < 1e-14:
+                break
+            damping *= 4.0
+        z, (cost, values, slopes, rest) = z + step, tried
+        damping *= 0.2 if gain > 0.75 else 3.0 if gain < 0.25 else 1.0
+    return values, False
 
 
 def exists(standard: Array) -> bool:
@@ -335,7 +346,7 @@ def folder_of(given: str | None) -> Path | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--robots", help="folder with the files of example-robot-data")
-    parser.add_argument("--draws", type=int, default=1000, help="of the load")
+    parser.add_argument("--draws", type=int, default=1000, help="of noise")
     given = parsed(parser)
     names, count, turns = (["ur5"], 25, 2) if given.quick else ([*ROBOTS], given.draws, 20)
     warnings.simplefilter("ignore")  # of what is left out of files
@@ -353,7 +364,7 @@ def main() -> None:
                  for r in rows]  # fmt: skip
         parts.append(table(header, lines))
     tries = [
-        draws(name, tree, noise, count // LESS[name])
+        draws(name, tree, noise, count)
         for name, tree in trees.items()
         for noise in (NOISE if name == "load" else NOISE[1:2])
     ]
