@@ -432,3 +432,12 @@ def test_bad_tables():
         whole_body([rows[0], replace(rows[1], points={"RH": (0, 0, 0)})])
     with pytest.raises(ValueError, match="segment 'a': com must be three finite numbers"):
         Segment("a", "J1", 1.0, (0.0, 0.0, float("inf")), (1.0, 1.0, 1.0), {})
+
+
+def test_plates_tell_what_all_torques_tell():
+    """The mass and nine numbers of each segment; first moments of the root, which has none, come
+    besides."""
+    tree = whole_body()
+    plates, torques = (tree.base_parameters(measured) for measured in ("base_wrench", None))
+    assert len(torques.names) == 1 + 9 * 18
+    assert {*plates.names} - {*torques.names} == {"J1_mcx", "J1_mcy", "J1_mcz"}

@@ -1,6 +1,5 @@
-"""Larger models of the collection of StructuralIdentifiability.jl (Dong, Goodbrake, Harrington and
-Pogudin 2023, SIAM J. Appl. Algebra Geometry 7, 194-235), which names their papers, in the plain text
-of `known_functions`.
+"""Larger models of the collection of StructuralIdentifiability.jl, which names their papers, in the
+plain text of `known_functions`.
 
 Of some it lists functions of parameters and states from which all that can be known follows; of
 others it does not: there, the names of parameters and starts that cannot be known.
@@ -170,7 +169,8 @@ HIDDEN = {
         "T' = a*T*(1 - b*T) - c1*N*T - D*T - KT*M*T; "
         "L' = -m*L - q*L*T - uc*L**2 + r2*C*T + pI*L*J/(gI + J) + u1 - KL*M*L; "
         "N' = a1 - f*N + g*T*N/(h + T) - p*N*T - KN*M*N; C' = a2 - be*C - KC*M*C; "
-        "J' = pt*T*L/(gt + T) + w*L*J - mJ*J + u2; M' = -gam*M + u1", "L, N, M", "u1 u2 D", "a2 b gt h p q r2 T C"),
+        "J' = pt*T*L/(gt + T) + w*L*J - mJ*J + u2; M' = -gam*M + u1", "L, N, M", "u1 u2 D",
+        "a2 b gt h p q r2 T C"),
     "p53": (
         "x1' = p1*x4 - p3*x1 - p4*x1**2/(p5 + x1)*(1 + p6*u/(p7 + u)); "
         "x2' = p8 - p9*x2 - p10*x1*x2/(p11 + x2)*(1 + p12*u/(p13 + u)); "
@@ -194,7 +194,8 @@ HIDDEN = {
         "x4' = p2*p4**2/(p4**2 + x3**2) - p8*x4/(p15 + x4); "
         "x5' = p20*x4 - p24*x5 + p25*x6 - p9*x5/(p16 + x5); "
         "x6' = p24*x5 - p25*x6 - p10*x6/(p17 + x6); "
-        "x7' = p21 - p11*x7/(p18 + x7) - (p21 + p27*x7)*u", "x1, x4", "u", "p10 p11 p13 p14 p16 p17 p18 p19 p20 p21 p26 p3 p4 p6 p7 p9 x2 x3 x5 x6 x7"),
+        "x7' = p21 - p11*x7/(p18 + x7) - (p21 + p27*x7)*u", "x1, x4", "u",
+        "p10 p11 p13 p14 p16 p17 p18 p19 p20 p21 p26 p3 p4 p6 p7 p9 x2 x3 x5 x6 x7"),
     "chain of 20": (
         "x1' = -vm*x1/(km + x1) - p1*x1 + u; "
         + "; ".join(f"x{k}' = p{k - 1}*x{k - 1} - p{k}*x{k}" for k in range(2, 21)),

@@ -165,7 +165,7 @@ def inverted(series, residual, rates):
 
 
 def eliminated(rows):
-    """Rank by Gaussian elimination with full pivoting; the rows that are left are as good as zero."""
+    """Rank by Gaussian elimination with full pivoting; rows that are left are as good as zero."""
     rows, last = rows.copy(), None
     largest = np.abs(rows).max(axis=1)
     rows = (rows[largest > 0] << BITS) // largest[largest > 0, None]
