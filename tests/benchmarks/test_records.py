@@ -102,7 +102,7 @@ def test_every_script_has_a_record_and_the_readme_lists_all():
     assert record.listed(text) == text, "run python benchmarks/record.py"
     assert all(f"**[{name}](records/{name}.md)**" in text for name in NAMES)
     before, after = text.split(record.BEGIN)[0], text.split(record.END)[1]
-    assert len((before + after).split()) < 1900  # the list has a line for each record
+    assert len((before + after).split()) < 1950  # the list has a line for each record
 
 
 def test_a_changed_record_makes_the_readme_stale(tmp_path, monkeypatch):
