@@ -109,9 +109,10 @@ def convolved(a, b):
     return found >> BITS
 
 
-def sensitivities(model, measured, unknown_inputs, orders, seed):
+def sensitivities(model, measured, unknown_inputs, orders, seed, point):
     """Derivatives of the coefficients of outputs by parameters, starts and coefficients of unknown
-    inputs, at random values of all, and how many columns are of parameters and starts."""
+    inputs, at random values of all that are not in `point`, and how many columns are of parameters
+    and starts."""
     draw = np.random.default_rng(seed)
     free = [u for u in model.inputs if str(u.func) in unknown_inputs]
     constants = [*model.parameters, *model.states]
@@ -125,8 +126,9 @@ def sensitivities(model, measured, unknown_inputs, orders, seed):
         for group in (model.parameters, model.states, model.derivatives, model.inputs)
     )
     series.at(series.place(ks.t))[1:2, 0] = 1 << BITS
-    for k, values in enumerate((*parameters, *states), 1):
-        values[0, 0], values[0, k] = fixed(sp.Float(draw.uniform(0.5, 1.5))), 1 << BITS
+    for k, (x, values) in enumerate(zip(constants, (*parameters, *states), strict=True), 1):
+        value = point.get(x, sp.Float(draw.uniform(0.5, 1.5)))
+        values[0, 0], values[0, k] = fixed(value), 1 << BITS
     for u, values in zip(model.inputs, inputs, strict=True):
         values[:, 0] = [fixed(sp.Float(draw.uniform(0.5, 1.5))) for _ in range(orders)]
         if u in free:
@@ -181,10 +183,11 @@ def eliminated(rows):
     return rank
 
 
-def numerical_rank(model, measured, orders, unknown_inputs=(), known=(), seed=0):
-    """In how many directions of parameters, but for the `known`, and of starts outputs change,
+def numerical_rank(model, measured, orders, unknown_inputs=(), known=(), seed=0, point=None):
+    """In how many directions of parameters and starts, but for the `known`, outputs change,
     whatever unknown inputs do."""
-    rows, n = sensitivities(model, measured, unknown_inputs, orders, seed)
-    left = [k for k, p in enumerate(model.parameters) if str(p) in known]
+    rows, n = sensitivities(model, measured, unknown_inputs, orders, seed, point or {})
+    names = [*model.parameter_names, *model.state_names]
+    left = [k for k, name in enumerate(names) if name in known]
     inputs = eliminated(rows[:, n:]) if unknown_inputs else 0
     return eliminated(np.delete(rows, left, axis=1)) - inputs
