@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import known_answers
 import numpy as np
 import pytest
 import sympy as sp
@@ -64,6 +65,17 @@ def test_verdicts_of_published_models(row):
 def test_ranks_of_published_models(row):
     model, measured, _ = read(row)
     check_ranks(model, measured, model.identifiability(measured))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in (*known_answers.KNOWN, *known_answers.HIDDEN) if "?" in row[2]],
+    ids=lambda row: row[0],
+)
+def test_ranks_where_inputs_are_unknown(row):
+    model, measured, _ = read((*row[:2], row[2].replace("?", ""), ""))
+    free = model.input_names
+    check_ranks(model, measured, model.identifiability(measured, unknown_inputs=free), free)
 
 
 POSTURE, TORQUES = ["theta_a", "theta_h"], ["T_a", "T_h"]
