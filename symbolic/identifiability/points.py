@@ -15,8 +15,8 @@ from kinesym.symbolic.identifiability.system import System
 from kinesym.symbolic.identifiability.values import Draws, Relations, drawn
 from kinesym.symbolic.prime_field import Residues, echelon, product
 
-#: Points that are drawn at once, to have some at which every root exists.
-_DRAWN = 64
+#: Points that are drawn at first, and then at once, to have some at which every root exists.
+_FIRST, _DRAWN = 4, 64
 #: Draws after which there seems to be no such point.
 _TRIES = 60
 #: The same for models with constraints.
@@ -61,6 +61,7 @@ def points_of(system: System, field: Field, count: int, generator: np.random.Gen
         if not found and tries >= _TRIES_OF_CONDITIONS and system.conditions:
             break
         many = _DRAWN // 4 if system.conditions else _DRAWN
+        many = many if tries or count > _FIRST else _FIRST
         some = _some_points(system, relations, drawn_of(system, field, many, generator))
         if some is not None:
             found.append(some)
@@ -122,7 +123,8 @@ def _relations(system: System, field: Field, generator: np.random.Generator) -> 
 
 
 def _variables(system: System) -> list[int]:
-    groups = (system.parameters, system.states, system.rates, system.inputs, [system.time])
+    parameters = system.parameters.values()
+    groups = (parameters, system.states, system.rates, system.inputs, system.times)
     return [place for group in groups for place in group]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from kinesym.symbolic.identifiability.expanded import Unknowns
 from kinesym.symbolic.identifiability.field import Field
 from kinesym.symbolic.identifiability.null import Asked, Silent, silent_at, some_points
 from kinesym.symbolic.identifiability.points import points_of, varied
-from kinesym.symbolic.identifiability.system import system_of
+from kinesym.symbolic.identifiability.system import Run, system_of
 from kinesym.symbolic.identifiability.verdict import Identifiability
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest
 
@@ -37,14 +37,16 @@ _SHOWN = 8
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Arguments of `Model.identifiability`, checked: a model of index 0, what is measured, and who
-    is unknown, by name. starts : of states that have one; None if it is known without a value."""
+    """Arguments of `Model.identifiability`, checked: a model, what is measured, and who is unknown,
+    by name. runs : of which all this is measured. most : steps of their equations, at most, if not
+    0."""
 
     model: Any
-    measured: dict[str, sp.Expr]
+    measured: Mapping[str, sp.Expr]
     unknown: tuple[str, ...]
     unknown_inputs: tuple[str, ...]
-    starts: dict[str, sp.Expr | None]
+    runs: tuple[Run, ...]
+    most: int = 0
 
 
 def asked_of(
@@ -71,7 +73,8 @@ def asked_of(
     chosen = every if unknown is None else names_of(list(unknown), f"{where}: unknown")
     for name in chosen:
         check_known(name, every, f"{where}: the model has no parameter {name}")
-    return Question(model, found, tuple(chosen), tuple(free), _starts(model, starts, where))
+    run = Run(_starts(model, starts, where))
+    return Question(model, found, tuple(chosen), tuple(free), (run,))
 
 
 def _name(e: Any) -> str:
@@ -128,19 +131,30 @@ def _starts(model: Any, given: Any, where: str) -> dict[str, sp.Expr | None]:
 
 def answered(question: Question) -> Identifiability:
     """The verdict."""
-    asked, symbols = _posed(question)
+    return verdict_on(question, *posed(question))
+
+
+def verdict_on(question: Question, asked: Asked, symbols: Sequence[sp.Expr]) -> Identifiability:
+    """The verdict on a question that was posed to a system."""
     generator = np.random.default_rng(0)  # equal questions, equal answers
     trials, chance = _trials(question, asked, generator)
     asking = _Asking(asked, Field(trials[0].p), trials[0].order, generator)
     groups = tuple(known_of(group, symbols, asking, trials) for group in groups_of(trials[0]))
     silent = {k for group in groups for k in group.unknowns}
     known = {name_of(x): k not in silent for k, x in enumerate(symbols[: len(asked.which)])}
-    parameters = {name: known[name] for name in question.unknown}
+    names = names_asked(question)
+    parameters = {name: known[name] for name in names}
     starts = {name: is_known for name, is_known in known.items() if name not in parameters}
     title = _title(question)
     return Identifiability(
         title, parameters, starts, groups, symbols, chance, trials[0].order, trials[0]
     )
+
+
+def names_asked(question: Question) -> list[str]:
+    """Names of the parameters in question, those of runs that have their own for each."""
+    names = (run.own.get(p, p) for p in question.unknown for run in question.runs)
+    return list(dict.fromkeys(names))
 
 
 @dataclass(eq=False)
@@ -188,29 +202,30 @@ def _trials(
     return agreeing, chance
 
 
-def _posed(question: Question) -> tuple[Asked, list[sp.Expr]]:
+def posed(question: Question) -> tuple[Asked, list[sp.Expr]]:
     """The question in places of a system; symbols of what is asked for, then of known parameters;
-    starts are states at 0."""
+    starts are states at 0. Raises `TooLong` for more steps than `most`."""
     model, measured = _of_index_0(question)
-    numbers = {name: j for j, name in enumerate(model.state_names)}
-    special = {numbers[x]: e for x, e in question.starts.items() if e is not None}
-    system = system_of(model, measured, special)
-    parameters = dict(zip(model.parameter_names, system.parameters, strict=True))
-    states = dict(zip(model.state_names, system.states, strict=True))
-    integrals = {*model.integrals, *model.vanishing}
-    free = [x for j, x in enumerate(states) if j not in special and x not in integrals]
-    constants = [*(parameters[p] for p in question.unknown), *(states[x] for x in free)]
-    names = [*question.unknown, *free]
-    which = [k for k, name in enumerate(names) if name not in question.starts]
-    inputs = dict(zip(model.input_names, system.inputs, strict=True))
-    unknowns = Unknowns(constants, [inputs[u] for u in question.unknown_inputs])
-    named = {*question.unknown, HOMOTOPY.name}
-    known = [p for p in question.model.parameters if name_of(p) not in named]
+    system = system_of(model, measured, question.runs, question.most)
+    names, unknown = names_asked(question), list[tuple[sp.Expr, int, bool]]()
+    integrals, n, several = {*model.integrals, *model.vanishing}, len(model.states), question.runs
+    for k, run in enumerate(several):
+        for x, place in zip(model.states, system.states[k * n :], strict=False):
+            name = name_of(x)
+            of_run = sp.Function(f"{name}[{k}]") if len(several) > 1 else x.func
+            if run.starts.get(name) is None and name not in integrals:
+                unknown.append((of_run(0), place, name not in run.starts))
+    constants = [*(system.parameters[p] for p in names), *(place for _, place, _ in unknown)]
+    which = [*range(len(names)), *(k for k, row in enumerate(unknown, len(names)) if row[2])]
+    free = [j for j, u in enumerate(model.input_names) if u in question.unknown_inputs]
+    m = len(model.inputs)
+    inputs = [system.inputs[k * m + j] for k in range(len(several)) for j in free]
+    known = [p for p in system.parameters if p not in names]
+    others = [system.parameters[p] for p in known]
+    asked = Asked(system, Unknowns(constants, inputs), which, others, bool(system.starts))
     symbol = {name_of(p): p for p in model.parameters}
-    symbol |= {name_of(x): x.func(0) for x in model.states}
-    others = [parameters[name_of(p)] for p in known]
-    asked = Asked(system, unknowns, which, others, bool(special))
-    return asked, [*(symbol[names[k]] for k in which), *known]
+    before, after = ([symbol.get(p, sp.Symbol(p)) for p in some] for some in (names, known))
+    return asked, [*before, *(x for x, _, asks in unknown if asks), *after]
 
 
 def _of_index_0(question: Question) -> tuple[Any, list[sp.Expr]]:
@@ -227,7 +242,8 @@ def _title(question: Question) -> str:
     parts = [f"measured {_few(question.measured)}"]
     parts += [f"inputs {_few(known)} known"] if known else []
     parts += [f"inputs {_few(question.unknown_inputs)} unknown"] if question.unknown_inputs else []
-    parts += [f"starts {_few(question.starts)} known"] if question.starts else []
+    starts = question.runs[0].starts
+    parts += [f"starts {_few(starts)} known"] if starts else []
     return f"identifiability of {question.model.name}: {', '.join(parts)}"
 
 

@@ -118,12 +118,36 @@ class Identifiability(Displayed):
             parts.append(f"{who} {self._said(group)}")
         return "; ".join(parts) or "all can be known"
 
+    def lacking(self, measured: str) -> list[str]:
+        """Sentences on parameters that cannot be known, and starts that hang together with them.
+        measured : names of what is, in words."""
+        names, found = [*self.parameters, *(f"{x}(0)" for x in self.starts)], list[str]()
+        for group in self.groups:
+            if group.unknowns[0] >= len(self.parameters):
+                continue
+            who = [names[k] for k in group.unknowns]
+            more = [f"{len(who) - _SHOWN} more"] if len(who) > _SHOWN else []
+            most = ""
+            if len(who) > group.freedom:
+                most = f", at most {self._known(group, names).removeprefix('in ')}"
+            one = "one of them" if len(who) > 1 else "it"
+            remedy = f"fix {one}, or give it a prior"
+            if group.freedom > 1:
+                remedy = f"fix {group.freedom} of them, or give them priors"
+            all_of = _and([*who[:_SHOWN], *more])
+            found.append(f"{all_of} cannot be known from {measured}{most}: {remedy}")
+        return found
+
     def _said(self, group: Group, of: int | None = None) -> str:
         """Words on what can be known of a group, or of one of its unknowns."""
         names = [*self.parameters, *self.starts]
-        others = [names[k] for k in group.unknowns if k != of]
         if len(group.unknowns) == group.freedom:
             return "cannot be known"
+        return "only " + self._known(group, names, of)
+
+    def _known(self, group: Group, names: Sequence[str], of: int | None = None) -> str:
+        """Combinations that can be known of a group, in words."""
+        others = [names[k] for k in group.unknowns if k != of]
         found = [e for e in group.combinations if of is None or self.symbols[of] in atoms_of(e)]
         words = [written(_at_start(e), _LONG) for e in found[:_SHOWN]]
         more = len(found) - _SHOWN
@@ -131,7 +155,7 @@ class Identifiability(Displayed):
         if not group.complete:
             others = others[:_SHOWN] if of is not None else []
             words += ["together with " + _and(others)] if others else ["some way together"]
-        return ("only in " if found else "only ") + _and(words)
+        return ("in " if found else "") + _and(words)
 
 
 def _at_start(e: sp.Expr) -> sp.Expr:

@@ -1,0 +1,59 @@
+"""Verdict on a record of several runs, where perfect measurements cannot tell its unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kinesym.symbolic.identifiability.null import first_look, some_points
+from kinesym.symbolic.identifiability.question import Question, names_asked, posed, verdict_on
+from kinesym.symbolic.identifiability.system import Run
+from kinesym.symbolic.identifiability.tape import TooLong
+from kinesym.symbolic.identifiability.verdict import Identifiability
+from kinesym.symbolic.prime_field import rank
+
+
+def untold(question: Question, operations: int) -> Identifiability | None:
+    """The verdict on a question of which some parameters cannot be known; None if all can, or if it
+    takes more operations than these, about, to say so.
+
+    What one run tells, all tell; so runs are added until all is known. More than two with the same
+    starts and numbers tell nothing if the second does not.
+    """
+    try:
+        return _untold(question, operations)
+    except TooLong:
+        return None
+
+
+def _untold(question: Question, operations: int) -> Identifiability | None:
+    left = list[int]()
+    for runs in _parts(question.runs):
+        some = replace(question, runs=runs)
+        asked, symbols = posed(some)
+        orders = asked.affordable(operations)
+        if orders < 1:
+            return None
+        point = some_points(asked, 1, np.random.default_rng(0))
+        seen = first_look(asked, point, orders)
+        left += [rank(one.basis[:, : len(names_asked(some))], one.p) for one in seen]
+        if not seen or not left[-1]:
+            return None
+    if len(runs) < len(question.runs) and left[-2] != left[-1]:
+        return None
+    return verdict_on(some, asked, symbols)
+
+
+def _parts(runs: Sequence[Run]) -> Iterator[tuple[Run, ...]]:
+    """The first run; one of each kind; two of each kind, or all where some have parameters of their
+    own."""
+    kinds: dict[object, list[Run]] = {}
+    for run in runs:
+        kinds.setdefault((*run.starts.items(), *run.values.items()), []).append(run)
+    parts = [tuple(runs[:1])]
+    parts += [tuple(one for of_kind in kinds.values() for one in of_kind[:k]) for k in (1, 2)]
+    if any(run.own for run in runs):
+        parts = [parts[0], tuple(runs)]
+    yield from (part for k, part in enumerate(parts) if not k or len(part) > len(parts[k - 1]))
