@@ -357,10 +357,10 @@ class Collocation(Displayed):
         seconds : of all solves together; the result is then the best that there is, and IPOPT ends
             after the iteration in which they are over. None for no limit.
 
-        Warns of parameters that perfect measurements could not tell, where that is soon known
-        (see docs/how-to/identifiability.md). What has converged by the solver is not called so where the fit follows the measurements
+        What has converged by the solver is not called so where the fit follows the measurements
         less well than the guess, or where the grid shows nothing of the motion, as where steps jump
-        over a pole: `solution.status` says which.
+        over a pole: `solution.status` says which. Warns of parameters that perfect measurements
+        could not tell, where that is soon found out (see docs/how-to/identifiability.md).
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `TypeError` for other
         arguments; `IpoptMissing` if IPOPT cannot be loaded; `MemoryError`, before any is taken, if

@@ -327,9 +327,9 @@ class Shooting(Displayed):
             reach their end from the guess. For smooth models, measurements, and one segment;
             `fit.ladder` has a line per rung.
 
-        Warns of parameters that perfect measurements could not tell, where that is soon known
-        (see docs/how-to/identifiability.md). What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
-        its print where that matters. Ctrl-C returns the best iterate, marked unconverged. Raises
+        What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
+        its print where that matters. Warns of parameters that perfect measurements could not tell,
+        where that is soon found out. Ctrl-C returns the best iterate, marked unconverged. Raises
         `ValueError` if a simulation does not reach its end at the guess, or the objective does not
         suit the optimiser; `TypeError` for other arguments.
         """

@@ -15,8 +15,10 @@ from kinesym.symbolic.identifiability.system import System
 from kinesym.symbolic.identifiability.values import Draws, Relations, drawn
 from kinesym.symbolic.prime_field import Residues, echelon, product
 
-#: Points that are drawn at first, and then at once, to have some at which every root exists.
-_FIRST, _DRAWN = 4, 64
+#: Points that are drawn at first, if few are asked for: mostly they do.
+_FIRST = 4
+#: Points that are drawn at once, to have some at which every root exists.
+_DRAWN = 64
 #: Draws after which there seems to be no such point.
 _TRIES = 60
 #: The same for models with constraints.

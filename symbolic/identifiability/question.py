@@ -134,12 +134,15 @@ def answered(question: Question) -> Identifiability:
     return verdict_on(question, *posed(question))
 
 
-def verdict_on(question: Question, asked: Asked, symbols: Sequence[sp.Expr]) -> Identifiability:
-    """The verdict on a question that was posed to a system."""
+def verdict_on(
+    question: Question, asked: Asked, symbols: Sequence[sp.Expr], libraries: int | None = None
+) -> Identifiability:
+    """The verdict on a question that was posed to a system. libraries : see `known_of`."""
     generator = np.random.default_rng(0)  # equal questions, equal answers
     trials, chance = _trials(question, asked, generator)
     asking = _Asking(asked, Field(trials[0].p), trials[0].order, generator)
-    groups = tuple(known_of(group, symbols, asking, trials) for group in groups_of(trials[0]))
+    about = (symbols, asking, trials, libraries)
+    groups = tuple(known_of(group, *about) for group in groups_of(trials[0]))
     silent = {k for group in groups for k in group.unknowns}
     known = {name_of(x): k not in silent for k, x in enumerate(symbols[: len(asked.which)])}
     names = names_asked(question)

@@ -14,13 +14,17 @@ from kinesym.symbolic.identifiability.tape import TooLong
 from kinesym.symbolic.identifiability.verdict import Identifiability
 from kinesym.symbolic.prime_field import rank
 
+#: Operations for which one library of monomials is searched for combinations.
+_LIBRARY = 1_500_000
+
 
 def untold(question: Question, operations: int) -> Identifiability | None:
     """The verdict on a question of which some parameters cannot be known; None if all can, or if it
     takes more operations than these, about, to say so.
 
     What one run tells, all tell; so runs are added until all is known. More than two with the same
-    starts and numbers tell nothing if the second does not.
+    starts and numbers tell nothing if the second does not. Starts with values at a time that the
+    equations have are not like those at others, and nothing is said of them.
     """
     try:
         return _untold(question, operations)
@@ -34,7 +38,7 @@ def _untold(question: Question, operations: int) -> Identifiability | None:
         some = replace(question, runs=runs)
         asked, symbols = posed(some)
         orders = asked.affordable(operations)
-        if orders < 1:
+        if orders < 1 or (asked.special and asked.system.timed):
             return None
         point = some_points(asked, 1, np.random.default_rng(0))
         seen = first_look(asked, point, orders)
@@ -43,7 +47,7 @@ def _untold(question: Question, operations: int) -> Identifiability | None:
             return None
     if len(runs) < len(question.runs) and left[-2] != left[-1]:
         return None
-    return verdict_on(some, asked, symbols)
+    return verdict_on(some, asked, symbols, max(1, operations // _LIBRARY))
 
 
 def _parts(runs: Sequence[Run]) -> Iterator[tuple[Run, ...]]:

@@ -67,6 +67,12 @@ class System:
         """Steps of outputs alone that need x'."""
         return sorted(self._of_rates - set(self.solving))
 
+    @property
+    def timed(self) -> bool:
+        """Whether a step has the time itself."""
+        times = set(self.times)
+        return any(a in times for step in self.steps for a in step.args)
+
     @cached_property
     def inner(self) -> set[int]:
         """Steps that arguments of functions depend on."""

@@ -38,8 +38,8 @@ Pairs = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class _Record:
-    """What is known beside the measurements: numbers of parameters and starts, by trial. free :
-    unknown inputs that may be anything."""
+    """Knowledge beside the measurements: numbers of parameters and starts, by trial. free : unknown
+    inputs that may be anything."""
 
     symbolic: Problem
     unknown: Mapping[str, Unknown]
@@ -92,8 +92,8 @@ def _only_measured(problem: Problem) -> bool:
     others = (*others, problem.moments, problem.delays, model.delays, problem.free_duration)
     if any(others) or not (objective.least_squares and problem.measurements) or objective.terminal:
         return False
-    paid = atoms_of(*model.through([objective.integrand]))
-    return paid <= {*model.inputs, *problem.signals, t}
+    paid = objective.integrand
+    return paid == 0 or atoms_of(*model.through([paid])) <= {*model.inputs, *problem.signals, t}
 
 
 def _of_collocation(problem: Discretisation) -> _Record | None:
@@ -170,6 +170,6 @@ def _sentences(
     most = operations // _STEP
     try:
         found = untold(Question(model, dict(measured), unknown, free, several, most), operations)
-    except ValueError:  # it has no power series
+    except (ValueError, ArithmeticError):  # it has no power series, or none at these numbers
         return ()
     return tuple(found.lacking(listed(name for name, _ in measured))) if found else ()
