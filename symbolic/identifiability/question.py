@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,11 @@ from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.identifiability.combinations import groups_of, known_of
 from kinesym.symbolic.identifiability.degrees import bound
-from kinesym.symbolic.identifiability.expanded import Unknowns
 from kinesym.symbolic.identifiability.field import Field
 from kinesym.symbolic.identifiability.null import Asked, Silent, silent_at, some_points
 from kinesym.symbolic.identifiability.points import points_of, varied
-from kinesym.symbolic.identifiability.system import Run, system_of
+from kinesym.symbolic.identifiability.posed import Question, names_asked, posed
+from kinesym.symbolic.identifiability.system import Run
 from kinesym.symbolic.identifiability.verdict import Identifiability
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest
 
@@ -33,20 +33,6 @@ _AGREE = 2
 _MOST = 6
 #: Names in a title at most.
 _SHOWN = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """Arguments of `Model.identifiability`, checked: a model, what is measured, and who is unknown,
-    by name. runs : of which all this is measured. most : steps of their equations, at most, if not
-    0."""
-
-    model: Any
-    measured: Mapping[str, sp.Expr]
-    unknown: tuple[str, ...]
-    unknown_inputs: tuple[str, ...]
-    runs: tuple[Run, ...]
-    most: int = 0
 
 
 def asked_of(
@@ -154,12 +140,6 @@ def verdict_on(
     )
 
 
-def names_asked(question: Question) -> list[str]:
-    """Names of the parameters in question, those of runs that have their own for each."""
-    names = (run.own.get(p, p) for p in question.unknown for run in question.runs)
-    return list(dict.fromkeys(names))
-
-
 @dataclass(eq=False)
 class _Asking:
     """More points modulo a prime; see `combinations.Asking`."""
@@ -203,41 +183,6 @@ def _trials(
         if len(agreeing) >= _AGREE + (chance == 1.0) and (chance <= _CHANCE or chance == 1.0):
             break
     return agreeing, chance
-
-
-def posed(question: Question) -> tuple[Asked, list[sp.Expr]]:
-    """The question in places of a system; symbols of what is asked for, then of known parameters;
-    starts are states at 0. Raises `TooLong` for more steps than `most`."""
-    model, measured = _of_index_0(question)
-    system = system_of(model, measured, question.runs, question.most)
-    names, unknown = names_asked(question), list[tuple[sp.Expr, int, bool]]()
-    integrals, n, several = {*model.integrals, *model.vanishing}, len(model.states), question.runs
-    for k, run in enumerate(several):
-        for x, place in zip(model.states, system.states[k * n :], strict=False):
-            name = name_of(x)
-            of_run = sp.Function(f"{name}[{k}]") if len(several) > 1 else x.func
-            if run.starts.get(name) is None and name not in integrals:
-                unknown.append((of_run(0), place, name not in run.starts))
-    constants = [*(system.parameters[p] for p in names), *(place for _, place, _ in unknown)]
-    which = [*range(len(names)), *(k for k, row in enumerate(unknown, len(names)) if row[2])]
-    free = [j for j, u in enumerate(model.input_names) if u in question.unknown_inputs]
-    m = len(model.inputs)
-    inputs = [system.inputs[k * m + j] for k in range(len(several)) for j in free]
-    known = [p for p in system.parameters if p not in names]
-    others = [system.parameters[p] for p in known]
-    asked = Asked(system, Unknowns(constants, inputs), which, others, bool(system.starts))
-    symbol = {name_of(p): p for p in model.parameters}
-    before, after = ([symbol.get(p, sp.Symbol(p)) for p in some] for some in (names, known))
-    return asked, [*before, *(x for x, _, asks in unknown if asks), *after]
-
-
-def _of_index_0(question: Question) -> tuple[Any, list[sp.Expr]]:
-    """The model with index 0, and what is measured in its states."""
-    model = question.model
-    reduced = model if model.index.value == 0 else model.reduced_index(index=0)
-    rates = {name_of(x): x for x in model.states if x not in reduced.states}
-    table = {x: reduced.outputs[name] for name, x in rates.items()}
-    return reduced, [e.xreplace(table) for e in question.measured.values()]
 
 
 def _title(question: Question) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kinesym.symbolic.identifiability.null import first_look, some_points
-from kinesym.symbolic.identifiability.question import Question, names_asked, posed, verdict_on
+from kinesym.symbolic.identifiability.posed import Question, names_asked, posed
 from kinesym.symbolic.identifiability.system import Run
 from kinesym.symbolic.identifiability.tape import TooLong
-from kinesym.symbolic.identifiability.verdict import Identifiability
 from kinesym.symbolic.prime_field import rank
+
+if TYPE_CHECKING:
+    from kinesym.symbolic.identifiability.verdict import Identifiability
 
 #: Operations for which one library of monomials is searched for combinations.
 _LIBRARY = 1_500_000
@@ -47,6 +50,8 @@ def _untold(question: Question, operations: int) -> Identifiability | None:
             return None
     if len(runs) < len(question.runs) and left[-2] != left[-1]:
         return None
+    from kinesym.symbolic.identifiability.question import verdict_on  # seldom
+
     return verdict_on(some, asked, symbols, max(1, operations // _LIBRARY))
 
 

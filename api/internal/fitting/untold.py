@@ -162,7 +162,7 @@ def _sentences(
     operations: int,
 ) -> tuple[str, ...]:
     """The sentences, of equal questions once."""
-    from kinesym.symbolic.identifiability.question import Question
+    from kinesym.symbolic.identifiability.posed import Question  # where there is a fit
     from kinesym.symbolic.identifiability.runs import untold
     from kinesym.symbolic.identifiability.system import Run
 
