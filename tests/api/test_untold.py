@@ -149,16 +149,20 @@ CASES = {
 }
 
 
+def said(task):
+    return "; ".join(each.sentence for each in untold(task.problem, BEFORE_FITS))
+
+
 @pytest.mark.parametrize(("given", "more", "words"), CASES.values(), ids=CASES)
 def test_what_is_said(given, more, words):
-    found = "; ".join(untold(ks.Collocation(*given, **more).problem, BEFORE_FITS))
+    found = said(ks.Collocation(*given, **more))
     assert found.startswith(words) and bool(found) == bool(words)
 
 
 @pytest.mark.parametrize(("start", "words"), [(1.0, ""), (None, "a and x(0) "), (0.0, "k cannot ")])
 def test_by_simulation(start, words):
     task = ks.Shooting(DECAY, SHOWN, {k: None, a: None}, initial={x: start})
-    found = "; ".join(untold(task.problem, BEFORE_FITS))
+    found = said(task)
     assert found.startswith(words) and bool(found) == bool(words)
 
 
@@ -168,6 +172,16 @@ def test_once_before_the_fit_and_in_why():
         task.solve({m: 1.0, k: 1.0, b: 1.0}, max_iterations=1)
     assert len([one for one in told if "cannot be known" in str(one.message)]) == 1
     assert THREE in task.why().causes
+
+
+def test_a_fit_names_combinations_that_are_neither_powers_nor_sums():
+    arm = ks.Model("arm", [x], [F], [p, m, q], [(p + m * q**2) * x.diff(t) + m * q * x - F])
+    data = ks.simulate(arm, TIME, {x: 1.0}, {p: 0.1, m: 1.0, q: 0.5}, {F: WAVE})
+    trial = ks.Experiment(TIME, inputs={F: WAVE}, measurements={x: data[x]}, std={x: 1e-3})
+    task = ks.Collocation(arm, trial, dict.fromkeys([p, m, q], (0.01, 9)), scheme="midpoint")
+    with pytest.warns(UserWarning, match="p, m and q cannot be known from x, at most"):
+        fit = task.solve({p: 0.2, m: 1.0, q: 0.4})
+    assert "p, m and q are not identifiable together, only as m*q and m*q**2 + p" in str(fit)
 
 
 def test_what_takes_long_is_left_out():

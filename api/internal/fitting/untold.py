@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
@@ -20,12 +20,16 @@ from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.internal.problems.parameters import Unknown
 from kinesym.runtime.nlp.owned import Owned
+from kinesym.runtime.statistics.exchange import KnownAs, known_only_as
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start
 from kinesym.symbolic.problem import Problem
+
+if TYPE_CHECKING:
+    from kinesym.symbolic.identifiability.verdict import Lacking
 
 #: Operations that may be spent before each fit, 50 ms, and on request.
 BEFORE_FITS = 1_500_000
@@ -49,9 +53,9 @@ class _Record:
     free: Sequence[str] = ()
 
 
-def untold(problem: Discretisation | ShootingProblem, operations: int) -> Sequence[str]:
-    """Sentences on parameters that perfect measurements could not tell; none where they could, or
-    where it takes more operations than these, about, to find out."""
+def untold(problem: Discretisation | ShootingProblem, operations: int) -> Sequence[Lacking]:
+    """Parameters that perfect measurements could not tell; none where they could, or where it takes
+    more operations than these, about, to find out."""
     if isinstance(problem, ShootingProblem):
         record = _of_shooting(problem)
     else:
@@ -71,13 +75,26 @@ def untold(problem: Discretisation | ShootingProblem, operations: int) -> Sequen
         runs.append((tuple(starts.items()), tuple({**values, **fixed}.items()), tuple(own)))
     measured = tuple(record.symbolic.measurements.items())
     about = (tuple(asked), tuple(record.free), tuple(runs), operations)
-    return _sentences(model, measured, *about)
+    return _lacking(model, measured, *about)
 
 
 def warn_of_untold(problem: Discretisation | ShootingProblem) -> None:
     """Warn before a fit of parameters that perfect measurements could not tell."""
     if words := untold(problem, BEFORE_FITS):
-        warn("; ".join(words), stacklevel=3)
+        warn("; ".join(each.sentence for each in words), stacklevel=3)
+
+
+def known_exactly(problem: Discretisation, found: Sequence[KnownAs]) -> Sequence[KnownAs]:
+    """Combinations that a record tells, found from its numbers, or from the structure of the
+    problem where these tell directions only."""
+    if all(each.exact for each in found):
+        return found
+    known = {frozenset(each.names): each for each in untold(problem, BEFORE_FITS) if each.known}
+    pairs = ((each, known.get(frozenset(each.remarks))) for each in found)
+    return [
+        each if each.exact or exact is None else known_only_as(exact.names, exact.known)
+        for each, exact in pairs
+    ]
 
 
 def _is_plain(model: Model) -> bool:
@@ -153,15 +170,15 @@ def _of_shooting(problem: ShootingProblem) -> _Record | None:
 
 
 @lru_cache(maxsize=16)
-def _sentences(
+def _lacking(
     model: Model,
     measured: Pairs,
     unknown: tuple[str, ...],
     free: tuple[str, ...],
     runs: tuple[tuple[Pairs, Pairs, Pairs], ...],
     operations: int,
-) -> tuple[str, ...]:
-    """The sentences, of equal questions once."""
+) -> tuple[Lacking, ...]:
+    """What cannot be known, of equal questions once."""
     from kinesym.symbolic.identifiability.posed import Question  # where there is a fit
     from kinesym.symbolic.identifiability.runs import untold
     from kinesym.symbolic.identifiability.system import Run

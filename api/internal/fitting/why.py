@@ -134,7 +134,8 @@ def why(
     causes += [] if solved else list(kinks(problem, z, point.jacobian, size))
     causes += list(_far(problem, z))
     causes += list(_most_violated(problem, z, point)) if history else []
-    causes += [*untold(problem, ON_REQUEST), *_slow(history)]
+    causes += [each.sentence for each in untold(problem, ON_REQUEST)]
+    causes += list(_slow(history))
     return Why(head, causes, near)
 
 
