@@ -55,11 +55,14 @@ class Points:
         return Points(values, self.draws.taken(which), self.relations, self.inverses[which])
 
 
-def points_of(system: System, field: Field, count: int, generator: np.random.Generator) -> Points:
-    """Random points of a system. Raises `NoPoint`, a `ValueError` where no prime can help."""
+def points_of(
+    system: System, field: Field, count: int, generator: np.random.Generator, most: int = _TRIES
+) -> Points:
+    """Random points of a system, of so many draws at most. Raises `NoPoint`, a `ValueError` where
+    no prime can help."""
     relations = _relations(system, field, generator)
     found, n = list[Points](), 0
-    for tries in range(_TRIES):
+    for tries in range(most):
         if not found and tries >= _TRIES_OF_CONDITIONS and system.conditions:
             break
         many = _DRAWN // 4 if system.conditions else _DRAWN

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kinesym.symbolic.identifiability.null import first_look, some_points
+from kinesym.symbolic.identifiability.field import Field
+from kinesym.symbolic.identifiability.null import first_look
+from kinesym.symbolic.identifiability.points import points_of
 from kinesym.symbolic.identifiability.posed import Question, names_asked, posed
 from kinesym.symbolic.identifiability.system import Run
 from kinesym.symbolic.identifiability.tape import TooLong
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Operations for which one library of monomials is searched for combinations.
 _LIBRARY = 1_500_000
+#: Draws for a point at which all roots exist: starts at zero may leave none.
+_TRIES = 2
 
 
 def untold(question: Question, operations: int) -> Identifiability | None:
@@ -43,7 +47,8 @@ def _untold(question: Question, operations: int) -> Identifiability | None:
         orders = asked.affordable(operations)
         if orders < 1 or (asked.special and asked.system.timed):
             return None
-        point = some_points(asked, 1, np.random.default_rng(0))
+        generator = np.random.default_rng(0)
+        point = points_of(asked.system, Field.random(generator), 1, generator, _TRIES)
         seen = first_look(asked, point, orders)
         left += [rank(one.basis[:, : len(names_asked(some))], one.p) for one in seen]
         if not seen or not left[-1]:
