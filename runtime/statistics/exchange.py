@@ -202,7 +202,7 @@ def _groups(exchange: Exchange, rows: Array, words: Sequence[str]) -> list[Known
 
 
 def known_only_as(names: Sequence[str], words: Sequence[str]) -> KnownAs:
-    """What is known of a group of unknowns: combinations, in words."""
+    """Knowledge of a group of unknowns: combinations, in words."""
     only, count = _and(words), len(names) - len(words)
     fix = "one" if count == 1 else str(count)
     sentence = f"{_and(names)} are not identifiable together, only as {only}; fix {fix} of them"

@@ -105,9 +105,12 @@ def _is_plain(model: Model) -> bool:
 def _only_measured(problem: Problem) -> bool:
     """Whether nothing but measurements, starts and inputs tells anything of the parameters."""
     objective, model = problem.objective, problem.model
-    others = (problem.path, problem.links, problem.cycle, problem.contacts, problem.steps)
-    others = (*others, problem.moments, problem.delays, model.delays, problem.free_duration)
-    if any(others) or not (objective.least_squares and problem.measurements) or objective.terminal:
+    conditions = problem.path or problem.links or problem.cycle or problem.contacts
+    rates = problem.steps or problem.moments
+    late = problem.delays or model.delays or problem.free_duration
+    if conditions or rates or late or objective.terminal != 0:
+        return False
+    if not (objective.least_squares and problem.measurements):
         return False
     paid = objective.integrand
     return paid == 0 or atoms_of(*model.through([paid])) <= {*model.inputs, *problem.signals, t}
@@ -178,7 +181,7 @@ def _lacking(
     runs: tuple[tuple[Pairs, Pairs, Pairs], ...],
     operations: int,
 ) -> tuple[Lacking, ...]:
-    """What cannot be known, of equal questions once."""
+    """Groups of what cannot be known; equal questions are asked once."""
     from kinesym.symbolic.identifiability.posed import Question  # where there is a fit
     from kinesym.symbolic.identifiability.runs import untold
     from kinesym.symbolic.identifiability.system import Run
