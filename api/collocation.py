@@ -35,6 +35,7 @@ from kinesym.internal.fitting.starts import (
     searched,
     starting_points,
 )
+from kinesym.internal.fitting.untold import warn_of_untold
 from kinesym.internal.fitting.violations import figure_within_bounds, violations
 from kinesym.internal.fitting.why import why
 from kinesym.internal.problems.formulation import formulate
@@ -358,7 +359,8 @@ class Collocation(Displayed):
 
         What has converged by the solver is not called so where the fit follows the measurements
         less well than the guess, or where the grid shows nothing of the motion, as where steps jump
-        over a pole: `solution.status` says which.
+        over a pole: `solution.status` says which. Warns of parameters that perfect measurements
+        could not tell, where that is soon found out (see docs/how-to/identifiability.md).
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `TypeError` for other
         arguments; `IpoptMissing` if IPOPT cannot be loaded; `MemoryError`, before any is taken, if
@@ -386,6 +388,7 @@ class Collocation(Displayed):
         guess = self._problem.start if guess is None else guess
         goes_on = None if ladder is None else checks.flag(ladder, "ladder")
         attempts = (self.pack(guess), guess, chosen, progress, goes_on, spent)
+        warn_of_untold(self._problem)
         solution = Attempts(self._problem, *attempts).best()
         if tolerance_grid is not None:
             solver = Solver(self._problem, chosen, progress)
@@ -422,6 +425,7 @@ class Collocation(Displayed):
         """
         given = (starts, seed, keep, detour, max_iterations, executor, progress)
         search, z = checked_search(*given), self.pack(guess)
+        warn_of_untold(self._problem)
         problem = replace(self._problem, threads=1)
         names, values = list(self.layout.parameters), natural_parameters(problem, z)
         low, high = (natural_parameters(problem, side) for side in self.variable_bounds)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.base import checks
 from kinesym.base.notebook import Displayed
+from kinesym.base.quiet import quietly
 from kinesym.collocation import Collocation
 from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.fitting.ladder import Climb
@@ -25,6 +26,7 @@ from kinesym.internal.fitting.shooting_starts import (
     together,
 )
 from kinesym.internal.fitting.starts import checked_search, ranges_of, rows_of
+from kinesym.internal.fitting.untold import warn_of_untold
 from kinesym.internal.problems.parameters import without_bounds
 from kinesym.internal.problems.problem import kinematic_pairs, warn_of_degrees
 from kinesym.internal.problems.question import ShootingQuestion
@@ -326,7 +328,8 @@ class Shooting(Displayed):
             `fit.ladder` has a line per rung.
 
         What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
-        its print where that matters. Ctrl-C returns the best iterate, marked unconverged. Raises
+        its print where that matters. Warns of parameters that perfect measurements could not tell,
+        where that is soon found out. Ctrl-C returns the best iterate, marked unconverged. Raises
         `ValueError` if a simulation does not reach its end at the guess, or the objective does not
         suit the optimiser; `TypeError` for other arguments.
         """
@@ -343,6 +346,7 @@ class Shooting(Displayed):
             check_ladder(self._problem)
         q = self.pack(guess)
         how = Chosen(optimizer, scale, progress, tolerance, limit, settings)
+        warn_of_untold(self._problem)
         if not ladder or np.isfinite(self._trials.cost(q)):
             fit = self._fit(q, how)
             return self._climbed(fit, q, how) if ladder else fit
@@ -378,7 +382,8 @@ class Shooting(Displayed):
             sensors=asked.sensors,
         )
         values, names = self.unpack(q), follow.layout.parameters
-        solution = follow.solve({name: values[name] for name in names}, progress=how.progress)
+        with quietly():  # it was said of this problem
+            solution = follow.solve({name: values[name] for name in names}, progress=how.progress)
         told_of(solution, climb)
         return self.pack(solution) if solution.success else None
 
@@ -420,6 +425,7 @@ class Shooting(Displayed):
         names = list(self._given.unknowns.parameters)
         values, *sides = (each[: len(names)] for each in (q, *self.bounds))
         rows = rows_of(search, values, ranges_of(names, values, (sides[0], sides[1]), ranges))
+        warn_of_untold(self._problem)
         runs = partial(self._trials.trajectories, q)
         points = shooting_points(self._given, q, rows, runs, search)
         task = self._problem.identification()

@@ -197,11 +197,12 @@ def _groups(exchange: Exchange, rows: Array, words: Sequence[str]) -> list[Known
             members = members | (rows[more] != 0.0).any(axis=0)
         inside = [name for name, member in zip(names, members, strict=True) if member]
         if len(inside) > len(mine):
-            found.append(_known(inside, [words[k] for k in sorted(mine)]))
+            found.append(known_only_as(inside, [words[k] for k in sorted(mine)]))
     return found
 
 
-def _known(names: Sequence[str], words: Sequence[str]) -> KnownAs:
+def known_only_as(names: Sequence[str], words: Sequence[str]) -> KnownAs:
+    """Knowledge of a group of unknowns: combinations, in words."""
     only, count = _and(words), len(names) - len(words)
     fix = "one" if count == 1 else str(count)
     sentence = f"{_and(names)} are not identifiable together, only as {only}; fix {fix} of them"

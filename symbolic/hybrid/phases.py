@@ -11,7 +11,8 @@ import sympy as sp
 from kinesym.base.checks import flag, listed
 from kinesym.symbolic.expression import atoms_of, real_number
 from kinesym.symbolic.hybrid.contacts import Contact
-from kinesym.symbolic.identifiability.question import Question, asked_of, measured_expression
+from kinesym.symbolic.identifiability.posed import Question
+from kinesym.symbolic.identifiability.question import asked_of, measured_expression
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
 

@@ -91,10 +91,15 @@ class Asking(Protocol):
 
 
 def known_of(
-    members: Sequence[int], symbols: Sequence[sp.Expr], asking: Asking, check: Sequence[Silent]
+    members: Sequence[int],
+    symbols: Sequence[sp.Expr],
+    asking: Asking,
+    check: Sequence[Silent],
+    libraries: int | None = None,
 ) -> Group:
     """Combinations that can be known of a group of unknowns. symbols : of all unknowns, then of
-    parameters that are known. check : points that say whether something holds."""
+    parameters that are known. check : points that say whether something holds. libraries : of
+    monomials that are searched, all by default."""
     n, freedom = len(members), len(_directions(check[0], members))
     chosen: list[Terms] = []
 
@@ -114,7 +119,7 @@ def known_of(
         take(_products(some, members, len(symbols)))
         take(_sums(some, members, len(symbols)))
     if not full():
-        take(_polynomials(asking, members, len(symbols)))
+        take(_polynomials(asking, members, len(symbols), libraries))
     return Group(tuple(members), freedom, tuple(_written(terms, symbols) for terms in chosen))
 
 
@@ -192,7 +197,9 @@ def _sums(points: Sequence[Silent], members: Sequence[int], width: int) -> Itera
         yield tuple((_exponents([k], [1], width), f / pairs[0][1]) for k, f in pairs)
 
 
-def _polynomials(asking: Asking, members: Sequence[int], width: int) -> Iterator[Terms]:
+def _polynomials(
+    asking: Asking, members: Sequence[int], width: int, libraries: int | None
+) -> Iterator[Terms]:
     """Combinations of monomials, the simplest first, of unknowns that still hang together after
     those that scale together have been divided by one of these; then divided by any."""
     some = asking.points(len(members) + _MORE)
@@ -202,7 +209,7 @@ def _polynomials(asking: Asking, members: Sequence[int], width: int) -> Iterator
     matter = [k for k, rows in zip(others, changed, strict=True) if not np.array_equal(rows, first)]
     for inner in _connected(first):
         mine = [members[k] for k in inner]
-        for most, under in _libraries(mine, matter):
+        for most, under in islice(_libraries(mine, matter), libraries):
             tried = [*islice(_monomials([*mine, *matter], under, members, width, scalings), most)]
             many = asking.points(-(-(len(tried) + _MORE) // len(first)))
             rows = np.concatenate([_slopes(one, members, tried) for one in many])

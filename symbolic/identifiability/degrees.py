@@ -19,7 +19,7 @@ def bound(model: Any, measured: Sequence[sp.Expr]) -> Callable[[int, int], int]:
     With equations of degree d, x' = N / D has degrees n d by Cramer's rule, and the derivative k of
     an output of degree h the numerator (k + 1) h + 2 k n d.
     """
-    system = system_of(model if model.explicit is None else _implicit(model), measured, {})
+    system = system_of(model if model.explicit is None else _implicit(model), measured)
     degrees = _degrees(system.steps)
     d = max((degrees[e] for e in system.equations), default=0) * len(system.equations)
     h = max(degrees[e] for e in system.outputs)

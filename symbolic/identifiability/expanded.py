@@ -38,8 +38,8 @@ def rows_of(system: System, points: Points, unknowns: Unknowns, order: int) -> I
         if u in place_of:
             for k in range(order + 1):
                 values[u][k, :, place_of[u] + k * len(unknowns.inputs)] = 1
-    if order:
-        values[system.time][1, :, 0] = 1
+    for place in system.times if order else ():
+        values[place][1, :, 0] = 1
     _first_order(system, expansion, points, columns)
     yield _tangents(expansion, (*system.outputs, *system.conditions), 0)
     for k in range(1, order + 1):

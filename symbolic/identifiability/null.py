@@ -15,6 +15,8 @@ from kinesym.symbolic.prime_field import Residues, echelon, null_space, rank
 
 #: Numbers that the series of a chunk of points have at most.
 _MEMORY = 3e7
+#: Operations that take as long as the call of a function for a step.
+_CALL = 500
 #: Primes that are tried for one that has points of the model.
 _PRIMES = 4
 
@@ -41,6 +43,17 @@ class Asked:
     def _slow(self) -> bool:
         """Whether a rank may stand still and grow later."""
         return self.special or bool(self.unknowns.inputs)
+
+    @property
+    def orders(self) -> int:
+        """Orders of the series that are enough for most models."""
+        return len(self.unknowns.constants) // len(self.system.outputs) + self.patience + 2
+
+    def affordable(self, most: int) -> int:
+        """Orders of the series at one point that so many operations allow, about."""
+        width = 1 + len(self.unknowns.constants) + 2 * len(self.unknowns.inputs)
+        each = len(self.system.steps) * (_CALL + width)
+        return min(self.orders, most // each - 1)
 
     @property
     def patience(self) -> int:
@@ -81,16 +94,15 @@ def some_points(asked: Asked, count: int, generator: np.random.Generator) -> Poi
 
 def silent_at(asked: Asked, points: Points, order: int | None = None) -> list[Silent]:
     """Silent directions at points. order : how far series go, found if None."""
-    n = len(asked.unknowns.constants)
+    found = list[Silent]()
     if order is None:
-        first = points.taken(slice(0, 1))
-        most = n // len(asked.system.outputs) + asked.patience + 2
-        while True:
-            order = _order(asked, first, most)
-            if order is not None:
-                break
+        most = asked.orders
+        while not found:
+            found = first_look(asked, points.taken(slice(0, 1)), most)
             most *= 2
-    return [one for part in _chunks(asked, points, order) for one in _bases(asked, part, order)]
+        order, points = found[0].order, points.taken(slice(1, None))
+    parts = _chunks(asked, points, order)
+    return [*found, *(one for part in parts for one in _bases(asked, part, order))]
 
 
 def _chunks(asked: Asked, points: Points, order: int) -> list[Points]:
@@ -101,32 +113,37 @@ def _chunks(asked: Asked, points: Points, order: int) -> list[Points]:
     return [points.taken(slice(k, k + most)) for k in range(0, count, most)]
 
 
-def _order(asked: Asked, points: Points, most: int) -> int | None:
-    """The order at which there is nothing more to know, at the first point; None beyond `most`."""
-    p, n = points.draws.field.p, len(asked.unknowns.constants)
+def first_look(asked: Asked, point: Points, most: int) -> list[Silent]:
+    """Silent directions at one point, from the order at which there is nothing more to know; none
+    if that is beyond `most`."""
+    p, n = point.draws.field.p, len(asked.unknowns.constants)
     rows, still, last = list[Residues](), 0, -1
-    for k, more in enumerate(rows_of(asked.system, points, asked.unknowns, most)):
+    for k, more in enumerate(rows_of(asked.system, point, asked.unknowns, most)):
         rows.append(more[0])
         matrix = np.concatenate(rows)
         known = n - len(_projected(asked, matrix, p)) if asked._slow else rank(matrix, p)
         still, last = (still + 1 if known == last else 0), known
         if known == n or still >= asked.patience:
-            return k - still
-    return None
+            return _silent(asked, point, matrix[None], k - still)
+    return []
 
 
 def _bases(asked: Asked, points: Points, order: int) -> list[Silent]:
-    p = points.draws.field.p
     parts = list(rows_of(asked.system, points, asked.unknowns, order))
-    matrix = np.concatenate(parts, axis=1)
+    return _silent(asked, points, np.concatenate(parts, axis=1), order)
+
+
+def _silent(asked: Asked, points: Points, matrices: Residues, order: int) -> list[Silent]:
+    """Silent directions at points, from rows (P, rows, unknowns) of each."""
+    p = points.draws.field.p
     return [
         Silent(
             p,
             np.array([points.values[place][k] for place in asked.places], dtype=np.int64),
-            _projected(asked, matrix[k], p),
+            _projected(asked, matrix, p),
             order,
         )
-        for k in range(len(matrix))
+        for k, matrix in enumerate(matrices)
     ]
 
 

@@ -15,6 +15,8 @@ from kinesym.symbolic.identifiability.system import System
 from kinesym.symbolic.identifiability.values import Draws, Relations, drawn
 from kinesym.symbolic.prime_field import Residues, echelon, product
 
+#: Points that are drawn at first, if few are asked for: mostly they do.
+_FIRST = 4
 #: Points that are drawn at once, to have some at which every root exists.
 _DRAWN = 64
 #: Draws after which there seems to be no such point.
@@ -53,14 +55,18 @@ class Points:
         return Points(values, self.draws.taken(which), self.relations, self.inverses[which])
 
 
-def points_of(system: System, field: Field, count: int, generator: np.random.Generator) -> Points:
-    """Random points of a system. Raises `NoPoint`, a `ValueError` where no prime can help."""
+def points_of(
+    system: System, field: Field, count: int, generator: np.random.Generator, most: int = _TRIES
+) -> Points:
+    """Random points of a system, of so many draws at most. Raises `NoPoint`, a `ValueError` where
+    no prime can help."""
     relations = _relations(system, field, generator)
     found, n = list[Points](), 0
-    for tries in range(_TRIES):
+    for tries in range(most):
         if not found and tries >= _TRIES_OF_CONDITIONS and system.conditions:
             break
         many = _DRAWN // 4 if system.conditions else _DRAWN
+        many = many if tries or count > _FIRST else _FIRST
         some = _some_points(system, relations, drawn_of(system, field, many, generator))
         if some is not None:
             found.append(some)
@@ -122,7 +128,8 @@ def _relations(system: System, field: Field, generator: np.random.Generator) -> 
 
 
 def _variables(system: System) -> list[int]:
-    groups = (system.parameters, system.states, system.rates, system.inputs, [system.time])
+    parameters = system.parameters.values()
+    groups = (parameters, system.states, system.rates, system.inputs, system.times)
     return [place for group in groups for place in group]
 
 

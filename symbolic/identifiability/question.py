@@ -17,11 +17,11 @@ from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.identifiability.combinations import groups_of, known_of
 from kinesym.symbolic.identifiability.degrees import bound
-from kinesym.symbolic.identifiability.expanded import Unknowns
 from kinesym.symbolic.identifiability.field import Field
 from kinesym.symbolic.identifiability.null import Asked, Silent, silent_at, some_points
 from kinesym.symbolic.identifiability.points import points_of, varied
-from kinesym.symbolic.identifiability.system import system_of
+from kinesym.symbolic.identifiability.posed import Question, names_asked, posed
+from kinesym.symbolic.identifiability.system import Run
 from kinesym.symbolic.identifiability.verdict import Identifiability
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest
 
@@ -33,18 +33,6 @@ _AGREE = 2
 _MOST = 6
 #: Names in a title at most.
 _SHOWN = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """Arguments of `Model.identifiability`, checked: a model of index 0, what is measured, and who
-    is unknown, by name. starts : of states that have one; None if it is known without a value."""
-
-    model: Any
-    measured: dict[str, sp.Expr]
-    unknown: tuple[str, ...]
-    unknown_inputs: tuple[str, ...]
-    starts: dict[str, sp.Expr | None]
 
 
 def asked_of(
@@ -71,7 +59,8 @@ def asked_of(
     chosen = every if unknown is None else names_of(list(unknown), f"{where}: unknown")
     for name in chosen:
         check_known(name, every, f"{where}: the model has no parameter {name}")
-    return Question(model, found, tuple(chosen), tuple(free), _starts(model, starts, where))
+    run = Run(_starts(model, starts, where))
+    return Question(model, found, tuple(chosen), tuple(free), (run,))
 
 
 def _name(e: Any) -> str:
@@ -128,14 +117,22 @@ def _starts(model: Any, given: Any, where: str) -> dict[str, sp.Expr | None]:
 
 def answered(question: Question) -> Identifiability:
     """The verdict."""
-    asked, symbols = _posed(question)
+    return verdict_on(question, *posed(question))
+
+
+def verdict_on(
+    question: Question, asked: Asked, symbols: Sequence[sp.Expr], libraries: int | None = None
+) -> Identifiability:
+    """The verdict on a question that was posed to a system. libraries : see `known_of`."""
     generator = np.random.default_rng(0)  # equal questions, equal answers
     trials, chance = _trials(question, asked, generator)
     asking = _Asking(asked, Field(trials[0].p), trials[0].order, generator)
-    groups = tuple(known_of(group, symbols, asking, trials) for group in groups_of(trials[0]))
+    about = (symbols, asking, trials, libraries)
+    groups = tuple(known_of(group, *about) for group in groups_of(trials[0]))
     silent = {k for group in groups for k in group.unknowns}
     known = {name_of(x): k not in silent for k, x in enumerate(symbols[: len(asked.which)])}
-    parameters = {name: known[name] for name in question.unknown}
+    names = names_asked(question)
+    parameters = {name: known[name] for name in names}
     starts = {name: is_known for name, is_known in known.items() if name not in parameters}
     title = _title(question)
     return Identifiability(
@@ -188,46 +185,13 @@ def _trials(
     return agreeing, chance
 
 
-def _posed(question: Question) -> tuple[Asked, list[sp.Expr]]:
-    """The question in places of a system; symbols of what is asked for, then of known parameters;
-    starts are states at 0."""
-    model, measured = _of_index_0(question)
-    numbers = {name: j for j, name in enumerate(model.state_names)}
-    special = {numbers[x]: e for x, e in question.starts.items() if e is not None}
-    system = system_of(model, measured, special)
-    parameters = dict(zip(model.parameter_names, system.parameters, strict=True))
-    states = dict(zip(model.state_names, system.states, strict=True))
-    integrals = {*model.integrals, *model.vanishing}
-    free = [x for j, x in enumerate(states) if j not in special and x not in integrals]
-    constants = [*(parameters[p] for p in question.unknown), *(states[x] for x in free)]
-    names = [*question.unknown, *free]
-    which = [k for k, name in enumerate(names) if name not in question.starts]
-    inputs = dict(zip(model.input_names, system.inputs, strict=True))
-    unknowns = Unknowns(constants, [inputs[u] for u in question.unknown_inputs])
-    named = {*question.unknown, HOMOTOPY.name}
-    known = [p for p in question.model.parameters if name_of(p) not in named]
-    symbol = {name_of(p): p for p in model.parameters}
-    symbol |= {name_of(x): x.func(0) for x in model.states}
-    others = [parameters[name_of(p)] for p in known]
-    asked = Asked(system, unknowns, which, others, bool(special))
-    return asked, [*(symbol[names[k]] for k in which), *known]
-
-
-def _of_index_0(question: Question) -> tuple[Any, list[sp.Expr]]:
-    """The model with index 0, and what is measured in its states."""
-    model = question.model
-    reduced = model if model.index.value == 0 else model.reduced_index(index=0)
-    rates = {name_of(x): x for x in model.states if x not in reduced.states}
-    table = {x: reduced.outputs[name] for name, x in rates.items()}
-    return reduced, [e.xreplace(table) for e in question.measured.values()]
-
-
 def _title(question: Question) -> str:
     known = [u for u in question.model.given_names if u not in question.unknown_inputs]
     parts = [f"measured {_few(question.measured)}"]
     parts += [f"inputs {_few(known)} known"] if known else []
     parts += [f"inputs {_few(question.unknown_inputs)} unknown"] if question.unknown_inputs else []
-    parts += [f"starts {_few(question.starts)} known"] if question.starts else []
+    starts = question.runs[0].starts
+    parts += [f"starts {_few(starts)} known"] if starts else []
     return f"identifiability of {question.model.name}: {', '.join(parts)}"
 
 

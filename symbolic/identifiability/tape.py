@@ -55,16 +55,21 @@ class Step:
     moving: bool = False
 
 
+class TooLong(ValueError):
+    """A program has more steps than it may have."""
+
+
 @dataclass
 class Tape:
     """Steps of a program, to which expressions are added; equal ones are added once.
 
     variables : symbols that are no intermediates: whether they change with time. what : what is
-    said of the expressions in messages.
+    said of the expressions in messages. most : steps, at most, if not 0; more raise `TooLong`.
     """
 
     variables: dict[sp.Basic, bool]
     what: str
+    most: int = 0
     steps: list[Step] = field(default_factory=list)
     places: dict[sp.Basic, int] = field(default_factory=dict)
 
@@ -89,6 +94,8 @@ class Tape:
     def _append(self, kind: str, *args: int, data: Any = None, **more: Any) -> int:
         moving = more.pop("moving", any(self.steps[a].moving for a in args if a < len(self.steps)))
         self.steps.append(Step(kind, args, data, more.pop("factor", Fraction(1)), moving))
+        if len(self.steps) == self.most:
+            raise TooLong(f"{self.what} has more than {self.most} operations")
         return len(self.steps) - 1
 
     def _rewritten(self, e: sp.Expr) -> sp.Expr:

@@ -26,6 +26,16 @@ _SHOWN = 6
 _LONG = 60
 
 
+@dataclass(frozen=True)
+class Lacking:
+    """Unknowns that cannot be known singly. known : combinations that can, in words, if these are
+    all and no starts are in them."""
+
+    sentence: str
+    names: tuple[str, ...]
+    known: tuple[str, ...]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Identifiability(Displayed):
     """Verdict on parameters and starting states: what perfect measurements determine, up to
@@ -118,20 +128,50 @@ class Identifiability(Displayed):
             parts.append(f"{who} {self._said(group)}")
         return "; ".join(parts) or "all can be known"
 
+    def lacking(self, measured: str) -> list[Lacking]:
+        """Groups of what cannot be known that hold parameters. measured : names of what is, in
+        words."""
+        names, count = [*self.parameters, *(f"{x}(0)" for x in self.starts)], len(self.parameters)
+        found = list[Lacking]()
+        for group in self.groups:
+            if group.unknowns[0] >= count:
+                continue
+            who, words = [names[k] for k in group.unknowns], self._words(group)
+            more = [f"{len(who) - _SHOWN} more"] if len(who) > _SHOWN else []
+            most = "" if len(who) == group.freedom else f", at most {self._known(group, names)}"
+            one = "one of them" if len(who) > 1 else "it"
+            remedy = f"fix {one}, or give it a prior"
+            if group.freedom > 1:
+                remedy = f"fix {group.freedom} of them, or give them priors"
+            every = _and([*who[:_SHOWN], *more])
+            sentence = f"{every} cannot be known from {measured}{most}: {remedy}"
+            apart = group.complete and group.unknowns[-1] < count
+            found.append(Lacking(sentence, tuple(who), tuple(words) if apart else ()))
+        return found
+
     def _said(self, group: Group, of: int | None = None) -> str:
         """Words on what can be known of a group, or of one of its unknowns."""
         names = [*self.parameters, *self.starts]
-        others = [names[k] for k in group.unknowns if k != of]
         if len(group.unknowns) == group.freedom:
             return "cannot be known"
-        found = [e for e in group.combinations if of is None or self.symbols[of] in atoms_of(e)]
-        words = [written(_at_start(e), _LONG) for e in found[:_SHOWN]]
-        more = len(found) - _SHOWN
+        into = "in " if self._words(group, of) else ""
+        return f"only {into}{self._known(group, names, of)}"
+
+    def _known(self, group: Group, names: Sequence[str], of: int | None = None) -> str:
+        """Combinations that can be known of a group, in words."""
+        others = [names[k] for k in group.unknowns if k != of]
+        found = self._words(group, of)
+        words, more = found[:_SHOWN], len(found) - _SHOWN
         words += [f"{more} more"] if more > 0 else []
         if not group.complete:
             others = others[:_SHOWN] if of is not None else []
             words += ["together with " + _and(others)] if others else ["some way together"]
-        return ("only in " if found else "only ") + _and(words)
+        return _and(words)
+
+    def _words(self, group: Group, of: int | None = None) -> list[str]:
+        """Combinations of a group, or those with one of its unknowns."""
+        some = (e for e in group.combinations if of is None or self.symbols[of] in atoms_of(e))
+        return [written(_at_start(e), _LONG) for e in some]
 
 
 def _at_start(e: sp.Expr) -> sp.Expr:

@@ -15,6 +15,7 @@ from kinesym.base import checks
 from kinesym.internal.fitting.bands import HeldParameters, Smoothed
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.identifiable_combinations import known_of_solution
+from kinesym.internal.fitting.untold import known_exactly
 from kinesym.internal.problems.pipeline import slopes_library
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation, Residuals
@@ -290,7 +291,7 @@ class Curvature:
         sure, variance = self.confidence(), self.estimation.variance(solution.noise)
         runs = with_noise(solution.trials, problem.trials, solution.noise)
         made = (layout, problem.ipopt(problem.nlp), solved_of(solution), runs)
-        known = known_of_solution(*made, sure.directions, variance)
+        known = known_exactly(problem, known_of_solution(*made, sure.directions, variance))
         names = layout.parameters
         logarithmic = list(np.array(names)[layout.owned.log])
         return self.estimation.uncertainty(names, logarithmic, sure, solution.noise, known)

@@ -23,6 +23,7 @@ from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.redundant import bound_together
 from kinesym.internal.fitting.sizes import sizes
+from kinesym.internal.fitting.untold import ON_REQUEST, untold
 from kinesym.internal.fitting.violations import violated
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.elastic import Slack, least_slack
@@ -133,6 +134,7 @@ def why(
     causes += [] if solved else list(kinks(problem, z, point.jacobian, size))
     causes += list(_far(problem, z))
     causes += list(_most_violated(problem, z, point)) if history else []
+    causes += [each.sentence for each in untold(problem, ON_REQUEST)]
     causes += list(_slow(history))
     return Why(head, causes, near)
 
