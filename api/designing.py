@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,17 @@ import sympy as sp
 from kinesym.base import checks
 from kinesym.collocation import Collocation
 from kinesym.forecasting import forecast, plan_of
-from kinesym.internal.fitting.designs import Designing, Free, Scored, criterion_of, fewer, score
+from kinesym.internal.fitting.designs import (
+    Designing,
+    Free,
+    Scored,
+    Sensors,
+    criterion_of,
+    error_of,
+    fewer,
+    score,
+    with_sensors,
+)
 from kinesym.internal.fitting.planned import Plan
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.runtime.arrays import Array, one_number
@@ -21,8 +31,10 @@ from kinesym.runtime.results.design import Design
 from kinesym.runtime.results.forecast import Forecast
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment, key_name
+from kinesym.runtime.signals.planned import measuring
 from kinesym.runtime.signals.sines import Sines, sines
-from kinesym.runtime.statistics.criteria import CRITERIA, UNKNOWN
+from kinesym.runtime.statistics.criteria import CRITERIA, UNKNOWN, Criterion
+from kinesym.runtime.summary import listed
 from kinesym.shooting import Shooting
 
 
@@ -32,6 +44,7 @@ def design(
     over: Any = (),
     *,
     criterion: Any = "worst",
+    sensors: int | None = None,
     samples: Any = None,
     tries: int = 3,
     iterations: int = 30,
@@ -44,9 +57,11 @@ def design(
     `sines(...)`, the limits of a sum of sines, or a list of inputs, as large and of the same band
     as they are in the experiments; starting values of states with bounds, {theta: (-0.5, 0.5)}, a
     value for each trial. Bounds of states and conditions of the path that the problem has hold for
-    the designed motion. samples : how many samples of each channel are to be taken, of all trials
-    together, a number or {channel: number}; they are chosen among those of the experiments, after
-    all else.
+    the designed motion. sensors : how many of the channels that are measured are to be kept. Where
+    something else is free, it is designed for all of them, and again for those that are the best
+    then. samples : how many samples of each channel are to be taken, of all trials
+    together, a number or {channel: number}; they are chosen among those of the experiments, and of
+    the channels that are kept, after all else.
 
     criterion : "worst", the largest relative standard error of a parameter; "D", the volume of the
     ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
@@ -66,23 +81,26 @@ def design(
         raise ValueError("guess is an empty list; give a mapping of names to values, or several")
     before, given = forecast(problem, guesses[0]), list(problem.trials)
     free, count = _free(problem, over), _samples(samples, given)
-    if not free.size and not count:
-        raise ValueError("nothing is free: give inputs or starts in over, or samples")
-    if count and isinstance(problem, Collocation) and problem.problem.estimation.integrated:
-        raise ValueError("samples are not chosen with process noise or random effects; leave them")
+    most = None if sensors is None else _sensors(sensors, given)
+    if not free.size and not count and most is None:
+        raise ValueError("nothing is free: give inputs or starts in over, sensors, or samples")
     if not before.fit.parameters:
         raise ValueError("nothing is unknown: a design is for parameters of the problem")
     wanted, plan = _wanted(criterion, before.fit), partial(_plan, problem)
     search = Designing(plan, given, guesses, free, score(wanted, smooth=True))
-    counted = checks.count(tries, "tries"), checks.count(iterations, "iterations")
+    steps = checks.count(iterations, "iterations")
+    counted = checks.count(tries, "tries"), steps, checks.count(seed, "seed", least=0)
     exact, x, plans = score(wanted), np.zeros(0), search.plans(None)
     first = max(exact(plan.fit()) for plan in plans)
-    criteria = [criterion_of(wanted, plan) for plan in plans] if count else []
+    criteria = _of_samples(wanted, plans) if count else []
     if free.size:
         _check_starts(search)
-        x = search.best(*counted, checks.count(seed, "seed", least=0))
-    plans, times = search.plans(x), dict[str, list[Array]]()
-    if count:
+        x = search.best(*counted)
+    chosen, times = Sensors({}, {}), dict[str, list[Array]]()
+    if most is not None:
+        search, x, chosen = with_sensors(search, x, most, wanted, steps)
+    plans = search.plans(x)
+    if count := {name: n for name, n in count.items() if name not in chosen.further}:
         plans, times = fewer(plans, count, criteria)
     last, after = _forecast(plans, exact)
     _, begun = free.parts(x, [trial.grid for trial in given])
@@ -92,12 +110,14 @@ def design(
     return Design(
         before=before,
         after=after,
-        trials=list(plans[0].trials),
+        trials=[_without(chosen.further, trial) for trial in plans[0].trials],
         given=given,
         criterion=wanted if wanted in CRITERIA else f"standard error of {wanted}",
-        values=(float(np.exp(first)) if first < UNKNOWN else np.inf, float(np.exp(last))),
+        values=(error_of(first), error_of(last)),
         inputs=list(dict.fromkeys(name for _, name in free.courses)),
         starts=starts,
+        sensors=chosen.kept,
+        further=chosen.further,
         times=times,
         notes=list(dict.fromkeys(str(each) for plan in plans for each in plan.passed)),
     )
@@ -193,6 +213,34 @@ def _samples(given: Any, trials: Sequence[Experiment]) -> dict[str, int]:
         name = key_name(key)
         checks.check_choice(name, channels, "a channel of samples")
         found[name] = checks.count(number, f"samples of {name}")
+    return found
+
+
+def _sensors(given: Any, trials: Sequence[Experiment]) -> int:
+    """Number of channels to keep."""
+    channels = list(dict.fromkeys(name for trial in trials for name in trial.measured))
+    number = checks.count(given, "sensors")
+    if number >= len(channels):
+        raise ValueError(
+            f"sensors={number} leaves nothing to choose: measured are {listed(channels)}"
+        )
+    return number
+
+
+def _without(names: Collection[str], trial: Experiment) -> Experiment:
+    return measuring(trial, [name for name in trial.measured if name not in names])
+
+
+def _of_samples(wanted: Any, plans: Sequence[Plan]) -> list[Criterion]:
+    """The criterion of samples at each plan; raises `ValueError` where there is none."""
+    if not all(plan.additive for plan in plans):
+        raise ValueError("samples are not chosen with process noise or random effects; leave them")
+    criteria = [criterion_of(wanted, plan) for plan in plans]
+    found = [each for each in criteria if each is not None]
+    if len(found) < len(criteria):
+        raise ValueError(
+            f"samples are chosen for parameters, and the criterion {wanted} has states"
+        )
     return found
 
 

@@ -59,10 +59,12 @@ def longest(covariance: Array, values: Array) -> float:
 
 
 def along(slopes: Array) -> Criterion:
-    """Criterion of a combination with these derivatives (r,): its standard error, not relative."""
+    """Criterion of a combination with these derivatives (r,): its standard error, not relative,
+    whether or not other estimates are known."""
+    used = np.flatnonzero(slopes)
 
     def of_combination(covariance: Array, values: Array) -> float:
-        return float(0.5 * np.log(slopes @ covariance @ slopes))
+        return float(0.5 * np.log(slopes[used] @ covariance[np.ix_(used, used)] @ slopes[used]))
 
     return of_combination
 
@@ -77,9 +79,13 @@ CRITERIA: Mapping[str, Criterion] = {
 
 
 def judged(criterion: Criterion, covariance: Array, values: Array) -> float:
-    """Criterion of a covariance; `UNKNOWN` where that is not known or not positive."""
-    if not np.isfinite(covariance).all() or not (np.diag(covariance) > 0.0).all():
+    """Criterion of a covariance, NaN for estimates that are not known; `UNKNOWN` where it is of
+    these, or the covariance not positive."""
+    if (np.diag(covariance) <= 0.0).any():
         return UNKNOWN
     with np.errstate(all="ignore"):
-        found = criterion(covariance, values)
+        try:
+            found = criterion(covariance, values)
+        except np.linalg.LinAlgError:  # of eigenvalues of what is not known
+            return UNKNOWN
     return min(found, UNKNOWN) if np.isfinite(found) else UNKNOWN

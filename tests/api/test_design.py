@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import Any
 
 import matplotlib as mpl
@@ -11,6 +12,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.runtime.statistics.subset import best_set
 
 mpl.use("Agg")
 t = ks.t
@@ -121,6 +123,70 @@ def test_samples_are_chosen_for_the_criterion_and_the_worst_guess() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["collocation", "shooting with a prior", "unknown input"])
+def test_sensors_are_the_best_of_all_subsets(kind: str) -> None:
+    """As of forecasts without the others; with an unknown input their information does not add."""
+    rows, time = {"a": v.diff(t), "b": 2 * x - v, "d": k * x}, np.linspace(0.0, 5.0, 51)
+    seen = {x: np.zeros(51), **dict.fromkeys(rows, np.zeros(51))}
+    std = {x: 0.02, "a": 0.05, "b": 0.03, "d": 0.2}
+    push, starts = {F: np.sin(time)}, {x: 0.2, v: 0.0}
+    about: Any = (spring().model, ks.Experiment(time, push, seen, std))
+    unknown: Any = {k: (0, 100), c: (0, 10)}
+    guess: Any = {k: 9.0, c: 0.5, **starts}
+    problem: ks.Collocation | ks.Shooting = ks.Collocation(*about, unknown, sensors=rows)
+    if kind == "shooting with a prior":
+        unknown, guess = {k: ks.normal(9.0, 0.2), c: (0, 10)}, {k: 9.0, c: 0.5}
+        problem = ks.Shooting(*about, unknown, initial=starts, sensors=rows)
+    if kind == "unknown input":
+        about, guess = (about[0], ks.Experiment(time, {}, seen, std)), {k: 9.0, **push, **starts}
+        more: Any = {"known": {c: 0.5}, "unknown_inputs": {F: None}}
+        problem = ks.Collocation(*about, {k: (0, 100)}, sensors=rows, **more)
+    found, names = ks.design(problem, guess, sensors=2), {"x", *rows}
+    left = [each for n in (1, 2, 3) for each in combinations(sorted(names), n)]
+    told = ks.forecast(problem, guess, without=left).variants.items()
+    worst = {
+        frozenset(names - {*varied.value}): max(
+            np.nan_to_num(row.standard_error, nan=np.inf) / row.value for row in each.table.values()
+        )
+        for varied, each in told
+    }
+    best = min((kept for kept in worst if len(kept) == 2), key=worst.__getitem__)
+    assert set(found.sensors) == best == set(found.trials[0].measured)
+    assert found.values[1] == pytest.approx(worst[best], rel=1e-6)
+    expected = {name: worst[best - {name}] for name in best}
+    assert found.sensors == pytest.approx(expected, rel=1e-6)
+    assert found.further == pytest.approx({n: worst[best | {n}] for n in names - best}, rel=1e-6)
+    assert "without it" in str(found) and len(found.plot().axes) == 2
+
+
+def test_sensors_then_courses_and_samples_of_them() -> None:
+    model, time = spring().model, np.linspace(0.0, 5.0, 51)
+    seen, std = {x: np.zeros(51), v: np.zeros(51)}, {x: 0.02, v: 0.03}
+    plan = ks.Experiment(time, {F: 0.1 * np.sin(time)}, seen, std)
+    problem = ks.Shooting(model, plan, {k: (0, 100), c: (0, 10)}, initial={x: 0.0, v: 0.0})
+    limits = {F: ks.sines(band=(0.1, 1.0), rms=0.1, waves=1)}
+    about: Any = {"sensors": 1, "samples": 9, "tries": 1, "iterations": 2}
+    found = ks.design(problem, {k: 9.0, c: 0.5}, limits, **about)
+    [kept] = found.sensors
+    assert list(found.times) == list(found.trials[0].measured) == [kept]
+    assert len(found.times[kept][0]) == 9
+    again = ks.Shooting(model, found.trials, {k: (0, 100), c: (0, 10)}, initial={x: 0.0, v: 0.0})
+    told = ks.forecast(again, {k: 9.0, c: 0.5}).parameters.table.values()
+    assert found.values[1] == pytest.approx(max(r.standard_error / r.value for r in told), rel=1e-4)
+
+
+def test_the_best_set_of_many_is_found_by_exchanges() -> None:
+    """As the best of all 5,005 by enumeration."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((15, 3)) * rng.uniform(0.2, 2.0, (15, 1))
+
+    def value(mask: Any) -> float:
+        return -float(np.linalg.slogdet(rows[mask].T @ rows[mask] + 1e-9 * np.eye(3))[1])
+
+    best = min(value(np.isin(np.arange(15), s)) for s in combinations(range(15), 6))
+    assert value(best_set(value, 15, 6)) == pytest.approx(best)
+
+
 def test_one_owner_is_a_criterion() -> None:
     problem = spring(2, {k: ks.per("subject"), c: (0, 10)})
     guess = {**GUESS, k: {"s0": 8.0, "s1": 20.0}}
@@ -181,6 +247,7 @@ def test_a_band_holds(band: tuple[float, float]) -> None:
         ({"samples": {"z": 2}}, "a channel of samples"),
         ({"samples": 0}, "samples"),
         ({"over": [F], "tries": 0}, "tries"),
+        ({"sensors": 1}, "sensors=1 leaves nothing to choose: measured are x"),
     ],
 )
 def test_bad_input(about: dict[str, Any], words: str) -> None:

@@ -1,13 +1,15 @@
-"""Search for experiments whose records tell most: courses of inputs, starts, times of samples."""
+"""Search for experiments whose records tell most: courses of inputs, starts, channels, times of
+samples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.planned import Plan
@@ -15,7 +17,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.signals.planned import driven, only_at
+from kinesym.runtime.signals.planned import assumed_noise, driven, only_at
 from kinesym.runtime.signals.sines import Sines
 from kinesym.runtime.statistics.criteria import (
     CRITERIA,
@@ -25,7 +27,7 @@ from kinesym.runtime.statistics.criteria import (
     judged,
     nearly_worst,
 )
-from kinesym.runtime.statistics.subset import Candidates, chosen
+from kinesym.runtime.statistics.subset import Candidates, Value, best_set, changed, chosen
 
 #: Step of finite differences of the criterion, in units of the coefficients, which are about 1.
 _STEP = 1e-4
@@ -33,6 +35,10 @@ _STEP = 1e-4
 _PENALTY = 100.0
 #: Random designs for each one that is improved.
 _DRAWN = 6
+#: Information of priors, as a share of all, that is rounding.
+_ROUNDING = 1e-6
+#: Times that channels are chosen and courses improved for these, in turns, at most.
+_TURNS = 4
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,10 @@ class Designing:
     free: Free
     criterion: Scored
 
+    def measuring(self, names: Collection[str]) -> Designing:
+        """The same search with these channels only; what others have told does not count."""
+        return replace(self, trials=[_only(names, trial) for trial in self.trials])
+
     def plans(self, x: Array | None) -> list[Plan]:
         """The plans of coefficients, or of the experiments as they are; one for each guess."""
         trials, starts = self.trials, dict[str, Any]()
@@ -135,24 +145,24 @@ class Designing:
 
     def best(self, tries: int, iterations: int, seed: int) -> Array:
         """The best coefficients: of random designs the best are improved."""
-        from scipy.optimize import minimize  # here: slow to import
-
         rng = np.random.default_rng(seed)
         drawn = [self.free.normal(self.free.drawn(rng)) for _ in range(_DRAWN * tries)]
         first = sorted(((self.value(x), k) for k, x in enumerate(drawn)))[:tries]
-        best, value = drawn[first[0][1]], first[0][0]
-        for _, k in first:
-            found = minimize(
-                lambda x: (f := self.value(x), self.slopes(x, f)),
-                drawn[k],
-                jac=True,
-                method="L-BFGS-B",
-                bounds=self.free.bounds,
-                options={"maxiter": iterations},
-            )
-            if found.fun < value:
-                best, value = found.x, float(found.fun)
-        return best
+        return min((self.improved(drawn[k], iterations) for _, k in first), key=self.value)
+
+    def improved(self, x: Array, iterations: int) -> Array:
+        """Coefficients after so many steps, none where they are not better."""
+        from scipy.optimize import minimize  # here: slow to import
+
+        found = minimize(
+            lambda x: (f := self.value(x), self.slopes(x, f)),
+            x,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self.free.bounds,
+            options={"maxiter": iterations},
+        )
+        return found.x if found.fun < self.value(x) else x
 
 
 def score(wanted: Any, smooth: bool = False) -> Scored:
@@ -170,9 +180,9 @@ def _logarithm(error: float) -> float:
     return float(np.log(error)) if error > 0.0 else UNKNOWN
 
 
-def criterion_of(wanted: Any, plan: Plan) -> Criterion:
+def criterion_of(wanted: Any, plan: Plan) -> Criterion | None:
     """The criterion of the covariance of all parameters; expressions are in those of the first
-    trial. Raises `ValueError` for states in it."""
+    trial. None where it has states."""
     if isinstance(wanted, str) and wanted in CRITERIA:
         return CRITERIA[wanted]
     names = list(plan.owned.names)
@@ -184,9 +194,7 @@ def criterion_of(wanted: Any, plan: Plan) -> Criterion:
     own = dict(zip(plan.owned.parameters, plan.owned.places(0).tolist(), strict=True))
     for (where, name), slope in zip(found.arguments, found.at(found.values)[1], strict=True):
         if where != "parameter":
-            raise ValueError(
-                f"samples are chosen for parameters, and the criterion has the state {name}"
-            )
+            return None
         if name in own:
             slopes[own[name]] += slope
     return along(slopes)
@@ -197,6 +205,92 @@ def _known(fit: Trials) -> tuple[Array, Array]:
     [about] = fit.uncertainty
     places = [list(about.names).index(name) for name in fit.parameters]
     return about.covariance[np.ix_(places, places)], np.array(list(fit.parameters.values()))
+
+
+# -- channels -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sensors:
+    """Channels that are kept, each with the criterion without it, and those that are not, each with
+    the criterion if it was there, too."""
+
+    kept: Mapping[str, float]
+    further: Mapping[str, float]
+
+
+def with_sensors(
+    search: Designing, x: Array, count: int, wanted: Any, iterations: int
+) -> tuple[Designing, Array, Sensors]:
+    """The search with the best channels, so many of them; coefficients that are improved for these,
+    from those for all; and what other channels would do there. Raises `ValueError` where no
+    channels tell what is wanted."""
+    some, kept = search, list[str]()
+    for _ in range(_TURNS):
+        found = best_sensors(search.plans(x), count, wanted)
+        if kept == [*found.kept] or not len(x):
+            break
+        kept = [*found.kept]
+        some = search.measuring(kept)
+        x = some.improved(x, iterations)
+    kept = [*found.kept]
+    return search.measuring(kept), x, found
+
+
+def best_sensors(plans: Sequence[Plan], count: int, wanted: Any) -> Sensors:
+    """The best channels of plans, so many of them, for the worst of the plans."""
+    names = list(dict.fromkeys(name for trial in plans[0].trials for name in trial.measured))
+    values = [_of_channels(plan, names, wanted) for plan in plans]
+
+    def value(mask: NDArray[np.bool_]) -> float:
+        return max(each(mask) for each in values)
+
+    mask = best_set(value, len(names), count)
+    if value(mask) >= UNKNOWN:
+        raise ValueError(f"no {count} of the channels tell what is wanted; keep more of them")
+    told = {name: error_of(value(changed(mask, k))) for k, name in enumerate(names)}
+    kept = {name for name, here in zip(names, mask, strict=True) if here}
+    return Sensors(
+        {name: error for name, error in told.items() if name in kept},
+        {name: error for name, error in told.items() if name not in kept},
+    )
+
+
+def error_of(value: float) -> float:
+    """The standard error that a criterion is the logarithm of, infinite if it is not known."""
+    return float(np.exp(value)) if value < UNKNOWN else np.inf
+
+
+def _of_channels(plan: Plan, names: Sequence[str], wanted: Any) -> Value:
+    """The criterion of a plan with some of its channels: by the information of each where that
+    adds up and the fit follows few directions, else by a forecast."""
+    criterion, exact = criterion_of(wanted, plan), score(wanted)
+    found = _informed(plan, criterion) if criterion is not None and plan.additive else None
+    if found is None:
+        return lambda mask: _forecast_of(plan, np.array(names)[mask].tolist(), exact)
+    candidates, samples = found
+    number = [samples.channels.index(name) for name in names]
+    parts = [np.linalg.qr(candidates.rows[samples.channel == n], mode="r") for n in number]
+    rest = candidates.rows[~np.isin(samples.channel, number)]
+    owner = np.repeat(np.arange(len(names)), [len(part) for part in parts])
+    known = candidates.known + rest.T @ rest
+    by_channel = replace(candidates, rows=np.vstack(parts), known=known)
+    return lambda mask: by_channel.value(mask[owner])
+
+
+def _forecast_of(plan: Plan, names: Sequence[str], exact: Scored) -> float:
+    try:
+        return exact(plan.on([_only(names, trial) for trial in plan.trials]).fit())
+    except (ValueError, ArithmeticError):
+        return UNKNOWN
+
+
+def _only(names: Collection[str], trial: Experiment) -> Experiment:
+    """The trial in which other channels tell nothing."""
+    return assumed_noise(trial, {name: np.inf for name in trial.measured if name not in names})
+
+
+# -- samples --------------------------------------------------------------------------------------
 
 
 def fewer(
@@ -229,13 +323,13 @@ def _candidates(
     plan: Plan, criterion: Criterion, names: Collection[str]
 ) -> tuple[Candidates, Samples]:
     """The samples of a plan, as those to choose from; names : of channels of which to choose."""
-    fit = plan.fit()
-    assert fit.inference is not None
-    told = fit.inference().pulls()
-    basis = told.basis()
-    if basis is None:
-        raise ValueError("samples are chosen where the fit follows few directions: give all starts")
-    samples = told.samples
+    found = _informed(plan, criterion)
+    if found is None:
+        raise ValueError(
+            "samples are chosen where the fit follows few directions and tells them all: give all "
+            "starts, and fix what cannot be known"
+        )
+    _, samples = found
     for name in names:
         mine = (samples.channel == samples.channels.index(name)) & np.isfinite(samples.time)
         if (samples.share[mine] < 1.0).any() or (samples.counts[mine] != 1.0).any():
@@ -243,6 +337,20 @@ def _candidates(
                 f"samples of {name} are compared with the model between nodes in this scheme, "
                 'several at once; choose them in scheme="radau-3", or by ks.Shooting'
             )
+    return found
+
+
+def _informed(plan: Plan, criterion: Criterion) -> tuple[Candidates, Samples] | None:
+    """The samples of a plan with their information, None where the fit follows many directions."""
+    fit = plan.fit()
+    assert fit.inference is not None
+    told = fit.inference().pulls()
+    basis = told.basis()
+    if basis is None:
+        return None
     ways = np.asarray(np.linalg.lstsq(basis, told.pull)[0].T, dtype=np.float64)
     values = _known(fit)[1]
-    return Candidates(basis, ways[: len(values)], values, criterion), told.samples
+    share, axes = np.linalg.eigh(np.eye(basis.shape[1]) - basis.T @ basis)
+    share[share < _ROUNDING] = 0.0
+    known = (axes * share) @ axes.T
+    return Candidates(basis, ways[: len(values)], values, criterion, known), told.samples

@@ -140,6 +140,11 @@ class CollocationPlan:
         return list(_passed(self.problem, self.z, self.limits))
 
     @property
+    def additive(self) -> bool:
+        """Whether the information of samples adds up: not with process noise."""
+        return not self.problem.estimation.integrated
+
+    @property
     def inputs(self) -> Sequence[str]:
         """Names of unknown inputs."""
         return [u for u in self.problem.layout.inputs if u not in self.problem.layout.delayed]
@@ -256,6 +261,11 @@ class ShootingPlan:
     def notes(self) -> Sequence[str]:
         """Sentences on how far the motion is from what the guess says: it is that."""
         return ()
+
+    @property
+    def additive(self) -> bool:
+        """Whether the information of samples adds up."""
+        return True
 
     @property
     def inputs(self) -> Sequence[str]:
