@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from kinesym.forecasting import forecast, plan_of
 from kinesym.internal.fitting.designs import (
     Designing,
     Free,
+    Planner,
     Scored,
     Sensors,
     criterion_of,
@@ -86,12 +86,13 @@ def design(
         raise ValueError("nothing is free: give inputs or starts in over, sensors, or samples")
     if not before.fit.parameters:
         raise ValueError("nothing is unknown: a design is for parameters of the problem")
-    wanted, plan = _wanted(criterion, before.fit), partial(_plan, problem)
+    wanted = _wanted(criterion, before.fit)
+    plan = _planner(problem, {name for _, name in free.starts})
     search = Designing(plan, given, guesses, free, score(wanted, smooth=True))
     steps = checks.count(iterations, "iterations")
     counted = checks.count(tries, "tries"), steps, checks.count(seed, "seed", least=0)
     exact, x, plans = score(wanted), np.zeros(0), search.plans(None)
-    first = max(exact(plan.fit()) for plan in plans)
+    first = max(map(exact, plans))
     criteria = _of_samples(wanted, plans) if count else []
     if free.size:
         _check_starts(search)
@@ -137,20 +138,34 @@ def _by_name(problem: Collocation | Shooting, guess: Any) -> dict[str, Any]:
     )
 
 
-def _plan(
-    problem: Collocation | Shooting,
-    trials: Sequence[Experiment],
-    guess: Mapping[str, Any],
-    starts: Mapping[str, Any],
-) -> Plan:
-    """The plan of other experiments on the same grids; starts : of states that were free."""
+def _planner(problem: Collocation | Shooting, starts: Collection[str]) -> Planner:
+    """Plans of other experiments on the same grids. starts : names of those that are free."""
     if isinstance(problem, Collocation):
-        return plan_of(Collocation.of(problem.problem.on(trials)), guess)
-    question = replace(problem.problem.question, trials=list(trials))
-    known = {key_name(x): start for x, start in (question.initial or {}).items()}
-    told = {x: start for x, start in starts.items() if known.get(x) is not None}
-    made = Shooting.of(ShootingProblem.of(replace(question, initial={**known, **told})))
-    return plan_of(made, {name: value for name, value in guess.items() if name not in told})
+        own = problem.problem
+        return lambda trials, guess, begun: plan_of(Collocation.of(own.on(trials)), guess)
+    known = {*starts} - {*problem.arguments.unknowns.initial}
+    same = _with_numbers(problem.problem, known) if known else problem.problem
+
+    def plan(
+        trials: Sequence[Experiment], guess: Mapping[str, Any], begun: Mapping[str, Any]
+    ) -> Plan:
+        told = {x: row for x, row in begun.items() if x in known}
+        made = Shooting.of(same.on(trials, told))
+        return plan_of(made, {name: value for name, value in guess.items() if name not in told})
+
+    return plan
+
+
+def _with_numbers(problem: ShootingProblem, names: Collection[str]) -> ShootingProblem:
+    """The problem with numbers for known starts, whatever they followed from."""
+    question, numbers = problem.question, dict.fromkeys(names, 0.0)
+    rows = question.initial or {}
+    named = [
+        {**{key_name(x): start for x, start in row.items()}, **numbers}
+        for row in ([rows] if isinstance(rows, Mapping) else rows)
+    ]
+    initial = named[0] if isinstance(rows, Mapping) else named
+    return ShootingProblem.of(replace(question, initial=initial))
 
 
 def _free(problem: Collocation | Shooting, over: Any) -> Free:
@@ -259,13 +274,12 @@ def _forecast(plans: Sequence[Plan], score: Scored) -> tuple[float, Forecast]:
         "fix what cannot be known"
     )
     try:
-        fits = [plan.fit() for plan in plans]
+        value, after = max(map(score, plans)), Forecast(plans[0].fit())
     except ValueError as error:  # of a matrix that tells nothing
         raise ValueError(words) from error
-    value = max(map(score, fits))
     if value >= UNKNOWN:
         raise ValueError(words)
-    return value, Forecast(fits[0])
+    return value, after
 
 
 def _check_starts(search: Designing) -> None:

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.internal.fitting.combination import combination
-from kinesym.internal.fitting.planned import Plan
+from kinesym.internal.fitting.planned import Plan, covariance_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.samples import Samples
-from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.planned import assumed_noise, driven, only_at
 from kinesym.runtime.signals.sines import Sines
@@ -26,6 +25,7 @@ from kinesym.runtime.statistics.criteria import (
     along,
     judged,
     nearly_worst,
+    worst,
 )
 from kinesym.runtime.statistics.subset import Candidates, Value, best_set, changed, chosen
 
@@ -90,7 +90,8 @@ class Free:
         return [*[(None, None)] * count, *[(0.0, 1.0)] * len(self.starts)]
 
 
-Scored = Callable[[Trials], float]
+Scored = Callable[[Plan], float]
+Planner = Callable[[Sequence[Experiment], Mapping[str, Any], Mapping[str, Any]], Plan]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +99,10 @@ class Designing:
     """A problem with something free in its experiments.
 
     plan : of experiments, a guess by name, and the starts in it that were free. trials : as they
-    are. guesses : assumed values, one for each case. criterion : of a fit.
+    are. guesses : assumed values, one for each case. criterion : of a plan.
     """
 
-    plan: Callable[[Sequence[Experiment], Mapping[str, Any], Mapping[str, Any]], Plan]
+    plan: Planner
     trials: Sequence[Experiment]
     guesses: Sequence[Mapping[str, Any]]
     free: Free
@@ -129,7 +130,7 @@ class Designing:
         try:
             plans = self.plans(x)
             outside = max((each.share for plan in plans for each in plan.passed), default=0.0)
-            return max(self.criterion(plan.fit()) for plan in plans) + _PENALTY * outside
+            return max(map(self.criterion, plans)) + _PENALTY * outside
         except (ValueError, ArithmeticError):
             return UNKNOWN
 
@@ -148,10 +149,11 @@ class Designing:
         rng = np.random.default_rng(seed)
         drawn = [self.free.normal(self.free.drawn(rng)) for _ in range(_DRAWN * tries)]
         first = sorted(((self.value(x), k) for k, x in enumerate(drawn)))[:tries]
-        return min((self.improved(drawn[k], iterations) for _, k in first), key=self.value)
+        found = [self.improved(drawn[k], iterations) for _, k in first]
+        return min(found, key=lambda own: own[1])[0]
 
-    def improved(self, x: Array, iterations: int) -> Array:
-        """Coefficients after so many steps, none where they are not better."""
+    def improved(self, x: Array, iterations: int) -> tuple[Array, float]:
+        """Coefficients after so many steps, and the criterion there."""
         from scipy.optimize import minimize  # here: slow to import
 
         found = minimize(
@@ -162,22 +164,22 @@ class Designing:
             bounds=self.free.bounds,
             options={"maxiter": iterations},
         )
-        return found.x if found.fun < self.value(x) else x
+        return found.x, float(found.fun)
 
 
 def score(wanted: Any, smooth: bool = False) -> Scored:
     """The logarithm of what is wanted to be small: a criterion by name, of all parameters, or the
     standard error of a parameter by name or of an expression. smooth : as a search can follow."""
-    if not isinstance(wanted, str):
-        return lambda fit: _logarithm(fit.interval(wanted).standard_error)
-    if wanted not in CRITERIA:
-        return lambda fit: _logarithm(fit.parameters.table[wanted].standard_error)
-    criterion = nearly_worst if smooth and wanted == "worst" else CRITERIA[wanted]
-    return lambda fit: judged(criterion, *_known(fit))
 
+    def scored(plan: Plan) -> float:
+        criterion = criterion_of(wanted, plan)
+        if criterion is None:
+            error = plan.fit().interval(wanted).standard_error
+            return float(np.log(error)) if error > 0.0 else UNKNOWN
+        smoothed = nearly_worst if smooth and criterion is worst else criterion
+        return judged(smoothed, *plan.told())
 
-def _logarithm(error: float) -> float:
-    return float(np.log(error)) if error > 0.0 else UNKNOWN
+    return scored
 
 
 def criterion_of(wanted: Any, plan: Plan) -> Criterion | None:
@@ -198,13 +200,6 @@ def criterion_of(wanted: Any, plan: Plan) -> Criterion | None:
         if name in own:
             slopes[own[name]] += slope
     return along(slopes)
-
-
-def _known(fit: Trials) -> tuple[Array, Array]:
-    """Covariance (r, r) and values (r,) of the parameters of a fit."""
-    [about] = fit.uncertainty
-    places = [list(about.names).index(name) for name in fit.parameters]
-    return about.covariance[np.ix_(places, places)], np.array(list(fit.parameters.values()))
 
 
 # -- channels -------------------------------------------------------------------------------------
@@ -232,7 +227,7 @@ def with_sensors(
             break
         kept = [*found.kept]
         some = search.measuring(kept)
-        x = some.improved(x, iterations)
+        x, _ = some.improved(x, iterations)
     kept = [*found.kept]
     return search.measuring(kept), x, found
 
@@ -280,7 +275,7 @@ def _of_channels(plan: Plan, names: Sequence[str], wanted: Any) -> Value:
 
 def _forecast_of(plan: Plan, names: Sequence[str], exact: Scored) -> float:
     try:
-        return exact(plan.on([_only(names, trial) for trial in plan.trials]).fit())
+        return exact(plan.on([_only(names, trial) for trial in plan.trials]))
     except (ValueError, ArithmeticError):
         return UNKNOWN
 
@@ -349,7 +344,7 @@ def _informed(plan: Plan, criterion: Criterion) -> tuple[Candidates, Samples] | 
     if basis is None:
         return None
     ways = np.asarray(np.linalg.lstsq(basis, told.pull)[0].T, dtype=np.float64)
-    values = _known(fit)[1]
+    values = covariance_of(fit)[1]
     share, axes = np.linalg.eigh(np.eye(basis.shape[1]) - basis.T @ basis)
     share[share < _ROUNDING] = 0.0
     known = (axes * share) @ axes.T

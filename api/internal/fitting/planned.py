@@ -37,6 +37,8 @@ from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trials import Trials
+from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.optimizers import Chosen
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.planned import unbounded
@@ -44,7 +46,6 @@ from kinesym.runtime.statistics.covariance import sizes
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import solver
 from kinesym.runtime.status import Solve
-from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of
 
 #: Steps to a motion that meets the equations, at most; from a simulation one or two suffice.
@@ -158,14 +159,37 @@ class CollocationPlan:
         question = replace(self.problem.formulation.question, trials=list(trials))
         return Discretisation.of(*formulate(question), self.problem.threads)
 
+    def told(self) -> tuple[Array, Array]:
+        """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
+        values (r,). Raises as `Curvature.confidence`."""
+        problem, estimation = self._noiseless, self.problem.estimation
+        if estimation.mixed or estimation.integrated:
+            return covariance_of(self.fit())
+        covariance = Curvature.at(problem, self._bare(problem)).confidence().covariance
+        return covariance, np.array(list(problem.estimates(self.z).values()))
+
+    @property
+    def _noiseless(self) -> Discretisation:
+        """The problem with the record that the motion would leave without noise."""
+        record = noiseless(self.runs)
+        return self.problem.on(remeasured(self.trials, record)).with_priors(self._priors())
+
     def fit(self) -> Solution:
         """The fit of the record without noise. Raises as `Curvature.confidence`."""
-        record = noiseless(self.runs)
-        problem = self.problem.on(remeasured(self.trials, record)).with_priors(self._priors())
-        integrated = problem.estimation.integrated
+        problem, estimation = self._noiseless, self.problem.estimation
         # what else the objective has draws the fit away from the assumed motion
-        if problem.estimation.mixed and not integrated:
+        if estimation.mixed and not estimation.integrated:
             return fitted_as(problem, self.z, None, SolverOptions({}))
+        bare = self._bare(problem)
+        if estimation.integrated:
+            about = self._of_process_noise()
+        else:
+            about = Curvature.at(problem, bare).uncertainty()
+        solution = replace(bare, uncertainty=[about], reasons=None)
+        return replace(solution, inference=partial(inference, problem, solution))
+
+    def _bare(self, problem: Discretisation) -> Solution:
+        """The assumed motion as a solution, of whose errors nothing is said."""
         none, rows = np.zeros_like(self.z), np.zeros(problem.n_constraints)
         found = Solved(
             z=self.z,
@@ -175,13 +199,7 @@ class CollocationPlan:
             evaluation=0.0,
             log="",
         )
-        bare = solution_of(problem, found, 0.0, partial(_nothing, problem))
-        if integrated:
-            about = self._of_process_noise()
-        else:
-            about = Curvature.at(problem, bare).uncertainty()
-        solution = replace(bare, uncertainty=[about], reasons=None)
-        return replace(solution, inference=partial(inference, problem, solution))
+        return solution_of(problem, found, 0.0, partial(_nothing, problem))
 
     def _priors(self) -> dict[str, tuple[float, float]]:
         """Means and standard deviations of priors as if they, too, were measured without noise: of
@@ -274,9 +292,7 @@ class ShootingPlan:
 
     def on(self, trials: Sequence[Experiment]) -> ShootingPlan:
         """The same motion, measured otherwise on the same grids."""
-        parts = 1 if isinstance(self.problem.system, Hybrid) else self.problem.given.steps.substeps
-        given = self.problem.given.on(trials, parts)
-        return replace(self, problem=self.problem.with_arguments(given))
+        return replace(self, problem=self.problem.on(trials))
 
     def asked_of(self, trials: Sequence[Experiment]) -> ShootingProblem:
         """The same question about other trials, or about the same ones several times."""
@@ -288,8 +304,20 @@ class ShootingPlan:
             starts = [*starts] * times
         return ShootingProblem.of(replace(question, trials=list(trials), initial=starts))
 
+    def told(self) -> tuple[Array, Array]:
+        """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
+        values (r,)."""
+        r = len(self.owned.names)
+        return self._task.confidence(self.q, _SQUARES).covariance[:r, :r], self.q[:r]
+
     def fit(self) -> Fit:
         """The fit of the record without noise."""
+        task = self._task
+        return task.found([Step(task.trials.cost(self.q), self.q)], _SQUARES)
+
+    @property
+    def _task(self) -> Identification:
+        """The identification from the record without noise."""
         plan = self.on(remeasured(self.trials, noiseless(self.runs)))
         task = plan.problem.identification()
         if priors := task.trials.priors:  # as if they, too, were measured without noise
@@ -297,11 +325,20 @@ class ShootingPlan:
             means = np.where(priors.log, np.log(np.where(priors.log, values, 1.0)), values)
             trials.priors = replace(priors, means=means)
             task = replace(task, task=replace(task.task, trials=trials))
-        chosen = Chosen("least-squares", True, False, 1e-10, 0, {})
-        return task.found([Step(task.trials.cost(self.q), self.q)], chosen)
+        return task
 
+
+#: What a fit by shooting is judged as: the minimum of a sum of squares.
+_SQUARES = Chosen("least-squares", True, False, 1e-10, 0, {})
 
 Plan = CollocationPlan | ShootingPlan
+
+
+def covariance_of(fit: Trials) -> tuple[Array, Array]:
+    """Covariance (r, r) and values (r,) of the parameters of a fit."""
+    [about] = fit.uncertainty
+    places = [list(about.names).index(name) for name in fit.parameters]
+    return about.covariance[np.ix_(places, places)], np.array(list(fit.parameters.values()))
 
 
 def _experiments(trials: Any) -> Sequence[Experiment]:
