@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import sympy as sp
 
 from kinesym.base import checks
 from kinesym.collocation import Collocation
-from kinesym.forecasting import forecast, plan_of
+from kinesym.forecasting import forecast, plan_of, plan_on, wrapped
 from kinesym.internal.fitting.designs import (
     Designing,
     Free,
@@ -22,6 +23,7 @@ from kinesym.internal.fitting.designs import (
     error_of,
     fewer,
     score,
+    shortest,
     with_sensors,
 )
 from kinesym.internal.fitting.planned import Plan
@@ -31,11 +33,14 @@ from kinesym.runtime.results.design import Design
 from kinesym.runtime.results.forecast import Forecast
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment, key_name
-from kinesym.runtime.signals.planned import measuring
+from kinesym.runtime.signals.planned import measuring, replanned
 from kinesym.runtime.signals.sines import Sines, sines
 from kinesym.runtime.statistics.criteria import CRITERIA, UNKNOWN, Criterion
 from kinesym.runtime.summary import listed
 from kinesym.shooting import Shooting
+
+#: What is free where the duration is, as unknown durations are called in guesses.
+_DURATION = "duration"
 
 
 def design(
@@ -44,6 +49,7 @@ def design(
     over: Any = (),
     *,
     criterion: Any = "worst",
+    goal: float | None = None,
     sensors: int | None = None,
     samples: Any = None,
     tries: int = 3,
@@ -56,12 +62,16 @@ def design(
     list: the design is the best for the worst of them. over : what is free: inputs, each with
     `sines(...)`, the limits of a sum of sines, or a list of inputs, as large and of the same band
     as they are in the experiments; starting values of states with bounds, {theta: (-0.5, 0.5)}, a
-    value for each trial. Bounds of states and conditions of the path that the problem has hold for
-    the designed motion. sensors : how many of the channels that are measured are to be kept. Where
-    something else is free, it is designed for all of them, and again for those that are the best
-    then. samples : how many samples of each channel are to be taken, of all trials
-    together, a number or {channel: number}; they are chosen among those of the experiments, and of
-    the channels that are kept, after all else.
+    value for each trial; the duration of all experiments, {"duration": (10, 60)} [s]. Bounds of
+    states and conditions of the path that the problem has hold for the designed motion.
+
+    goal : of the criterion, where the duration is free: a longer record never tells less, and the
+    shortest one is taken that comes to the goal, of experiments that are designed for the longest.
+    sensors : how many of the channels that are measured are to be kept. Where something else is
+    free, it is designed for all of them, and again for those that are the best then. samples : how
+    many samples of each channel are to be taken, of all trials together, a number or {channel:
+    number}; they are chosen among those of the experiments, and of the channels that are kept,
+    after all else.
 
     criterion : "worst", the largest relative standard error of a parameter; "D", the volume of the
     ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
@@ -80,31 +90,38 @@ def design(
     if not guesses:
         raise ValueError("guess is an empty list; give a mapping of names to values, or several")
     before, given = forecast(problem, guesses[0]), list(problem.trials)
-    free, count = _free(problem, over), _samples(samples, given)
-    most = None if sensors is None else _sensors(sensors, given)
-    if not free.size and not count and most is None:
-        raise ValueError("nothing is free: give inputs or starts in over, sensors, or samples")
     if not before.fit.parameters:
         raise ValueError("nothing is unknown: a design is for parameters of the problem")
     wanted = _wanted(criterion, before.fit)
+    exact = score(wanted)
+    first = max(exact(plan_of(problem, each)) for each in guesses)
+    over, lasting = _durations(given, over, goal)
+    if lasting is not None:
+        problem = _of_duration(problem, guesses[0], float(lasting[-1]))
+    trials = list(problem.trials)
+    free, count = _free(problem, over), _samples(samples, trials)
+    most = None if sensors is None else _sensors(sensors, trials)
+    _check(problem, free, lasting, count, most)
     plan = _planner(problem, {name for _, name in free.starts})
-    search = Designing(plan, given, guesses, free, score(wanted, smooth=True))
+    search = Designing(plan, trials, guesses, free, score(wanted, smooth=True))
     steps = checks.count(iterations, "iterations")
     counted = checks.count(tries, "tries"), steps, checks.count(seed, "seed", least=0)
-    exact, x, plans = score(wanted), np.zeros(0), search.plans(None)
-    first = max(map(exact, plans))
-    criteria = _of_samples(wanted, plans) if count else []
+    x, criteria = np.zeros(0), _of_samples(wanted, search.plans(None)) if count else []
     if free.size:
         _check_starts(search)
         x = search.best(*counted)
-    chosen, times = Sensors({}, {}), dict[str, list[Array]]()
+    chosen, times, durations = Sensors({}, {}), dict[str, list[Array]](), dict[float, float]()
     if most is not None:
         search, x, chosen = with_sensors(search, x, most, wanted, steps)
     plans = search.plans(x)
+    if lasting is not None and goal is not None:
+        ended = partial(_ended, plans, guesses, chosen.further)
+        seconds, durations = shortest(ended, lasting, goal, exact)
+        plans = ended(seconds)
     if count := {name: n for name, n in count.items() if name not in chosen.further}:
         plans, times = fewer(plans, count, criteria)
     last, after = _forecast(plans, exact)
-    _, begun = free.parts(x, [trial.grid for trial in given])
+    _, begun = free.parts(x, [trial.grid for trial in trials])
     starts = dict[str, list[float]]()
     for (_, name), value in begun.items():
         starts.setdefault(name, []).append(value)
@@ -117,11 +134,29 @@ def design(
         values=(error_of(first), error_of(last)),
         inputs=list(dict.fromkeys(name for _, name in free.courses)),
         starts=starts,
+        goal=goal,
+        durations=durations,
         sensors=chosen.kept,
         further=chosen.further,
         times=times,
         notes=list(dict.fromkeys(str(each) for plan in plans for each in plan.passed)),
     )
+
+
+def _check(
+    problem: Collocation | Shooting,
+    free: Free,
+    lasting: Array | None,
+    count: Mapping[str, int],
+    most: int | None,
+) -> None:
+    """Raise `ValueError` where nothing is free, or what is does not go together."""
+    if not (free.size or count or most is not None or lasting is not None):
+        raise ValueError("nothing is free: give inputs or starts in over, sensors, or samples")
+    if lasting is not None and count:
+        raise ValueError("fewer samples miss the goal that a duration meets; leave samples out")
+    if lasting is not None and free.starts and isinstance(problem, Shooting):
+        raise ValueError("starts of shooting are designed without a duration; design that last")
 
 
 def _by_name(problem: Collocation | Shooting, guess: Any) -> dict[str, Any]:
@@ -136,6 +171,45 @@ def _by_name(problem: Collocation | Shooting, guess: Any) -> dict[str, Any]:
         "guess is a mapping of names to values, a fit without unknown inputs, or a list of these, "
         f"got {checks.shown(guess)}"
     )
+
+
+def _durations(trials: Sequence[Experiment], over: Any, goal: Any) -> tuple[Any, Array | None]:
+    """What else is free, and the durations (n,) to choose from, None if that is not free."""
+    if not isinstance(over, Mapping) or _DURATION not in over:
+        if goal is not None:
+            raise ValueError('goal is of the shortest experiment: over={"duration": (low, high)}')
+        return over, None
+    low, high = _bounds("the duration", over[_DURATION])
+    checks.positive(low, "the shortest duration")
+    if goal is None:
+        raise ValueError(
+            "a longer experiment never tells less: say with goal=... to what the criterion is to "
+            "come, and the shortest one is found; ks.forecast(..., seconds=[...]) has a table"
+        )
+    checks.positive(goal, "goal")
+    grid = replanned(trials[0], high).grid
+    seconds = grid - grid[0]
+    found = seconds[seconds >= low * (1.0 - 1e-9)]
+    return {key: own for key, own in over.items() if key != _DURATION}, found
+
+
+def _of_duration(problem: Collocation | Shooting, guess: Any, seconds: float) -> Any:
+    """The problem of experiments that last so long."""
+    plan = plan_of(problem, guess)
+    return wrapped(plan.asked_of([replanned(trial, seconds) for trial in plan.asked]))
+
+
+def _ended(
+    plans: Sequence[Plan],
+    guesses: Sequence[Mapping[str, Any]],
+    left: Collection[str],
+    seconds: float,
+) -> list[Plan]:
+    """The plans of the same experiments that end earlier. left : channels that are not kept."""
+    return [
+        plan_on(plan, [replanned(_without(left, trial), seconds) for trial in plan.trials], guess)
+        for plan, guess in zip(plans, guesses, strict=True)
+    ]
 
 
 def _planner(problem: Collocation | Shooting, starts: Collection[str]) -> Planner:
@@ -177,7 +251,7 @@ def _free(problem: Collocation | Shooting, over: Any) -> Free:
     for key, limits in pairs.items():
         name = key_name(key)
         if name in model.state_names:
-            low, high = _bounds(name, limits)
+            low, high = _bounds(f"the start of {name}", limits)
             starts |= {(k, name): (low, high) for k in range(len(trials))}
             continue
         given = [*trials[0].inputs]
@@ -205,12 +279,12 @@ def _listed(over: Any) -> Sequence[Any]:
     return [over] if isinstance(over, str | sp.Basic) else checks.listed(over, "over")
 
 
-def _bounds(name: str, limits: Any) -> tuple[float, float]:
+def _bounds(what: str, limits: Any) -> tuple[float, float]:
     if not isinstance(limits, tuple | list) or len(limits) != 2:
-        raise ValueError(f"the start of {name} is free between (low, high), got {limits!r}")
-    low, high = (one_number(side, f"a bound of the start of {name}") for side in limits)
+        raise ValueError(f"{what} is free between (low, high), got {limits!r}")
+    low, high = (one_number(side, f"a bound of {what}") for side in limits)
     if not low < high:
-        raise ValueError(f"the bounds of the start of {name} are crossed: {limits!r}")
+        raise ValueError(f"the bounds of {what} are crossed: {limits!r}")
     return low, high
 
 

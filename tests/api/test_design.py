@@ -187,6 +187,41 @@ def test_the_best_set_of_many_is_found_by_exchanges() -> None:
     assert value(best_set(value, 15, 6)) == pytest.approx(best)
 
 
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_the_shortest_experiment_is_the_first_that_comes_to_the_goal(kind: str) -> None:
+    """One step less does not; the rate of samples is kept, and the motion is the same."""
+    time, long = np.linspace(0.0, 5.0, 51), np.linspace(0.0, 20.0, 201)
+    push = ks.Signal(long, np.sin(long))
+    about: Any = (spring().model, ks.Experiment(time, {F: push}, {x: np.zeros(51)}, {x: 0.01}))
+    unknown, starts = {k: (0, 100), c: (0, 10)}, {x: 0.2, v: 0.0}
+    guess: Any = {k: 9.0, c: 0.5}
+    problem: Any = ks.Shooting(*about, unknown, initial=starts)
+    if kind == "collocation":
+        problem, guess = ks.Collocation(*about, unknown), {**guess, **starts}
+    found = ks.design(problem, guess, {"duration": (2.0, 20.0)}, goal=0.05)
+    assert len(found.trials[0].grid) == round(10 * found.seconds) + 1
+    seconds = [found.seconds - 0.1, found.seconds]
+    told = ks.forecast(problem, guess, seconds=seconds).variants.values()
+    before, after = (
+        max(row.standard_error / row.value for row in each.table.values()) for each in told
+    )
+    assert before > 0.05 >= after == pytest.approx(found.values[1], rel=1e-6)
+    assert f"{found.seconds:g} s come to 0.05; 20 s come to" in str(found)
+    assert len(found.plot().axes) == 2
+    never = ks.design(problem, guess, {"duration": (2.0, 20.0)}, goal=1e-4)
+    assert "no duration comes to 0.0001: 20 s come to" in str(never)
+
+
+def test_a_course_with_a_duration_is_designed_for_the_longest() -> None:
+    limits = ks.sines(band=(0.1, 1.0), rms=1.0, waves=1)
+    over = {F: limits, "duration": (2.0, 10.0)}
+    found = ks.design(spring(), GUESS, over, goal=0.1, tries=1, iterations=1)
+    assert found.seconds < 10.0 and found.values[1] <= 0.1 < max(found.durations.values())
+    again = ks.Collocation(spring().model, found.trials, {k: (0, 100), c: (0, 10)})
+    told = ks.forecast(again, GUESS).parameters.table.values()
+    assert found.values[1] == pytest.approx(max(r.standard_error / r.value for r in told), rel=1e-6)
+
+
 def test_one_owner_is_a_criterion() -> None:
     problem = spring(2, {k: ks.per("subject"), c: (0, 10)})
     guess = {**GUESS, k: {"s0": 8.0, "s1": 20.0}}
@@ -248,6 +283,10 @@ def test_a_band_holds(band: tuple[float, float]) -> None:
         ({"samples": {"z": 2}}, "a channel of samples"),
         ({"samples": 0}, "samples"),
         ({"over": [F], "tries": 0}, "tries"),
+        ({"over": {"duration": (2, 5)}}, "a longer experiment never tells less"),
+        ({"over": [F], "goal": 0.1}, "goal is of the shortest experiment"),
+        ({"over": {"duration": 5}, "goal": 0.1}, "the duration is free between (low, high)"),
+        ({"over": {"duration": (2, 5)}, "goal": 0.1, "samples": 3}, "leave samples out"),
         ({"sensors": 1}, "sensors=1 leaves nothing to choose: measured are x"),
     ],
 )

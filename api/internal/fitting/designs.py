@@ -285,6 +285,40 @@ def _only(names: Collection[str], trial: Experiment) -> Experiment:
     return assumed_noise(trial, {name: np.inf for name in trial.measured if name not in names})
 
 
+# -- durations ------------------------------------------------------------------------------------
+
+
+def shortest(
+    plans_of: Callable[[float], Sequence[Plan]], times: Array, goal: float, exact: Scored
+) -> tuple[float, dict[float, float]]:
+    """The first of durations (n,), increasing, with which the criterion comes to a goal, and the
+    criteria of those that were tried; the last one where none does. More samples tell more, so that
+    halves are taken."""
+    tried = dict[float, float]()
+
+    def error(seconds: float) -> float:
+        try:
+            value = max(map(exact, plans_of(seconds)))
+        except (ValueError, ArithmeticError):
+            value = UNKNOWN
+        tried[seconds] = error_of(value)
+        return tried[seconds]
+
+    each = times.tolist()
+    if error(each[0]) <= goal:
+        return each[0], tried
+    low, high = 0, len(each) - 1
+    if error(each[high]) > goal:
+        low = high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if error(each[middle]) > goal:
+            low = middle
+        else:
+            high = middle
+    return each[high], dict(sorted(tried.items()))
+
+
 # -- samples --------------------------------------------------------------------------------------
 
 
