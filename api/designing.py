@@ -13,6 +13,7 @@ import sympy as sp
 from kinesym.base import checks
 from kinesym.collocation import Collocation
 from kinesym.forecasting import forecast, plan_of, plan_on, wrapped
+from kinesym.internal.fitting.design_slopes import DesignSlopes
 from kinesym.internal.fitting.designs import (
     Designing,
     Free,
@@ -77,8 +78,9 @@ def design(
     ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
     axis; or a parameter or expression of parameters, its standard error.
 
-    Of random designs, `tries` are improved by `iterations` steps of L-BFGS-B, whose derivatives are
-    differences of forecasts. seed : of the random numbers.
+    Of random designs, `tries` are improved by `iterations` steps of L-BFGS-B. Its derivatives come
+    from the factors of the forecast; for shooting, process noise, delays and criteria with states
+    they are differences of forecasts. seed : of the random numbers.
 
     Returns forecasts before and after and the experiments. Raises `ValueError` for names that there
     are not, for nothing that is free, bounds that are none, a criterion that no experiment can
@@ -103,7 +105,7 @@ def design(
     most = None if sensors is None else _sensors(sensors, trials)
     _check(problem, free, lasting, count, most)
     plan = _planner(problem, {name for _, name in free.starts})
-    search = Designing(plan, trials, guesses, free, score(wanted, smooth=True))
+    search = Designing(plan, trials, guesses, free, wanted, _slopes(problem, free))
     steps = checks.count(iterations, "iterations")
     counted = checks.count(tries, "tries"), steps, checks.count(seed, "seed", least=0)
     x, criteria = np.zeros(0), _of_samples(wanted, search.plans(None)) if count else []
@@ -228,6 +230,12 @@ def _planner(problem: Collocation | Shooting, starts: Collection[str]) -> Planne
         return plan_of(made, {name: value for name, value in guess.items() if name not in told})
 
     return plan
+
+
+def _slopes(problem: Collocation | Shooting, free: Free) -> DesignSlopes | None:
+    if not free.size or isinstance(problem, Shooting):
+        return None
+    return DesignSlopes.of(problem.problem, {name for _, name in free.courses})
 
 
 def _with_numbers(problem: ShootingProblem, names: Collection[str]) -> ShootingProblem:

@@ -73,6 +73,16 @@ def driven(trial: Experiment, courses: Mapping[str, Array]) -> Experiment:
     return made
 
 
+def undriven(trial: Experiment, inputs: Collection[str]) -> Experiment:
+    """Copy without these inputs."""
+    made = copy(trial)
+    for what in ("signals", "inputs"):
+        own = {name: row for name, row in getattr(trial, what).items() if name not in inputs}
+        object.__setattr__(made, what, own)
+    object.__setattr__(made, "held", trial.held.difference(inputs))
+    return made
+
+
 def _after(past: Signal, grid: Array, row: Array) -> tuple[Array, Array]:
     """Times and values of a course on a grid, after those of a signal before it."""
     begin, step = past.span[0], float(np.median(np.diff(grid)))

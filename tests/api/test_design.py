@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.designing import _free, _planner, _slopes
+from kinesym.internal.fitting.designs import Designing
 from kinesym.runtime.statistics.subset import best_set
 
 mpl.use("Agg")
@@ -309,6 +312,62 @@ def test_an_input_that_acts_later_keeps_its_past() -> None:
     limits = {F: ks.sines(rms=1.0, waves=1)}
     found = ks.design(problem, {k: 1.0, x: 0.0}, limits, tries=1, iterations=1)
     np.testing.assert_allclose(found.trials[0].signals["F"]([-0.5]), 2.0)
+
+
+def pendulum(*channels: str) -> ks.Collocation:
+    """Outputs with second derivatives."""
+    x_, v_ = spring().model.states
+    rates = [x_.diff(t) - v_, v_.diff(t) + k * sp.sin(x_) + c * v_ - F]
+    model = ks.Model("p", [x_, v_], [F], [k, c], rates, outputs={"a": v.diff(t), "s": x * v})
+    time, none = np.linspace(0.0, 5.0, 51), np.zeros(51)
+    seen = {name: none for name in channels}
+    plan = ks.Experiment(time, {F: np.sin(time)}, seen, dict.fromkeys(channels, 0.05))
+    return ks.Collocation(model, plan, {k: (0, 100), c: (0, 10)})
+
+
+RMS = ks.sines(band=(0.1, 1.5), rms=0.4, waves=2)
+
+
+@pytest.mark.parametrize(
+    ("problem", "over", "wanted"),
+    [
+        (spring(), {F: replace(RMS, amplitude=0.5), x: (-0.2, 0.3)}, "worst"),
+        (spring(bounds={x: (-9.0, 0.01)}), {F: replace(RMS, rms=None, rate=1.0)}, "A"),
+        (spring(path=[x * v <= 1e-3]), {F: RMS}, "E"),
+        (spring(2, {k: ks.log_scale(0.1, 99), c: ks.normal(0.5, 0.1)}), {F: RMS}, "D"),
+        (pendulum("a", "s"), {F: RMS, x: (-0.2, 0.9)}, k / c),
+        (spring(scheme="trapezoid"), {x: (-0.2, 0.3)}, "worst"),
+    ],
+)
+def test_derivatives_of_criteria(problem: ks.Collocation, over: Any, wanted: Any) -> None:
+    """Through the factors, against differences of forecasts."""
+    free = _free(problem, over)
+    guess = {"k": 9.0, "c": 0.5, "x": 0.0, "v": 0.1}
+    search = Designing(
+        _planner(problem, ()), problem.trials, [guess], free, wanted, _slopes(problem, free)
+    )
+    here = free.normal(free.drawn(np.random.default_rng(2)))
+    assert search._is_exact(here)
+    value, slopes = search.looked(here)
+    way = np.random.default_rng(3).standard_normal(len(here))
+    up, down = (search.value(here + step * way) for step in (1e-5, -1e-5))
+    assert slopes @ way == pytest.approx((up - down) / 2e-5, rel=1e-5)
+    assert value == search.value(here)
+
+
+def test_what_has_no_exact_derivatives_is_designed_by_differences() -> None:
+    """An input that a sensor shows at the start, where the scheme does not know it."""
+    time, none = np.linspace(0.0, 5.0, 51), np.zeros(51)
+    plan = ks.Experiment(time, {F: np.sin(time)}, {"p": none}, {"p": 0.05})
+    unknown = {k: (0, 100), c: (0, 10)}
+    problem = ks.Collocation(spring().model, plan, unknown, sensors={"p": k * x + 2 * F})
+    free = _free(problem, {F: replace(RMS, waves=1)})
+    guess = {"k": 9.0, "c": 0.5, "x": 0.0, "v": 0.1}
+    search = Designing(
+        _planner(problem, ()), problem.trials, [guess], free, "worst", _slopes(problem, free)
+    )
+    assert not search._is_exact(np.ones(2))
+    assert search.improved(np.ones(2), 1)[1] < search.value(np.ones(2))
 
 
 def test_no_frequencies_without_a_duration() -> None:

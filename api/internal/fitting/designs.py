@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.internal.fitting.combination import combination
-from kinesym.internal.fitting.planned import Plan, covariance_of
+from kinesym.internal.fitting.design_slopes import DesignSlopes
+from kinesym.internal.fitting.planned import CollocationPlan, Plan, covariance_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.signals.experiment import Experiment
@@ -74,6 +75,22 @@ class Free:
         }
         return rows, starts
 
+    def pulled(
+        self,
+        x: Array,
+        times: Sequence[Array],
+        of_course: Callable[[int, str], Array],
+        of_start: Callable[[int, str], float],
+    ) -> Array:
+        """Derivatives by coefficients (size,) of what has these by courses (N,) and starts."""
+        rows, begin = list[Array](), 0
+        for (trial, name), limits in self.courses.items():
+            mine = x[begin : begin + 2 * limits.waves]
+            rows.append(limits.pulled(mine, times[trial], of_course(trial, name)))
+            begin += len(mine)
+        spans = [of_start(*key) * (high - low) for key, (low, high) in self.starts.items()]
+        return np.concatenate([*rows, spans])
+
     def normal(self, x: Array) -> Array:
         """Coefficients of the same courses, those of each of mean square 1."""
         x, begin = x.copy(), 0
@@ -99,14 +116,16 @@ class Designing:
     """A problem with something free in its experiments.
 
     plan : of experiments, a guess by name, and the starts in it that were free. trials : as they
-    are. guesses : assumed values, one for each case. criterion : of a plan.
+    are. guesses : assumed values, one for each case. wanted : the criterion, see `score`. exact :
+    derivatives through the factors of forecasts; None for differences.
     """
 
     plan: Planner
     trials: Sequence[Experiment]
     guesses: Sequence[Mapping[str, Any]]
     free: Free
-    criterion: Scored
+    wanted: Any
+    exact: DesignSlopes | None = None
 
     def measuring(self, names: Collection[str]) -> Designing:
         """The same search with these channels only; what others have told does not count."""
@@ -127,14 +146,65 @@ class Designing:
 
     def value(self, x: Array) -> float:
         """The criterion at coefficients: the worst of all guesses."""
+        return self._judged(x)[0]
+
+    def _judged(self, x: Array) -> tuple[float, list[Plan], list[float], list[float]]:
+        """The criterion; the plans, with their criteria and what they pass; none where there are
+        no motions."""
+        scored = score(self.wanted, smooth=True)
         try:
             plans = self.plans(x)
-            outside = max((each.share for plan in plans for each in plan.passed), default=0.0)
-            return max(map(self.criterion, plans)) + _PENALTY * outside
+            values = [scored(plan) for plan in plans]
         except (ValueError, ArithmeticError):
-            return UNKNOWN
+            return UNKNOWN, [], [], []
+        outside = [max((each.share for each in plan.passed), default=0.0) for plan in plans]
+        return max(values) + _PENALTY * max(outside), plans, values, outside
 
-    def slopes(self, x: Array, here: float) -> Array:
+    def looked(self, x: Array) -> tuple[float, Array]:
+        """The criterion, and its derivatives by coefficients."""
+        value, plans, values, outside = self._judged(x)
+        if self.exact is None:
+            return value, self._differences(x, value)
+        found = np.zeros_like(x)
+        for plan, own, off in zip(plans, values, outside, strict=True):
+            worst_of, farthest = own == max(values), 0.0 < off == max(outside)
+            if own < UNKNOWN and (worst_of or farthest):
+                found += self._exact(self.exact, x, plan, worst_of, farthest)
+        return value, found
+
+    def _is_exact(self, x: Array) -> bool:
+        """Whether there are exact derivatives of the plans of these coefficients."""
+        exact, plans = self.exact, self._judged(x)[1]
+        return (
+            bool(plans)
+            and exact is not None
+            and all(
+                isinstance(plan, CollocationPlan)
+                and criterion_of(self.wanted, plan) is not None
+                and exact.agrees(plan)
+                for plan in plans
+            )
+        )
+
+    def _exact(
+        self, exact: DesignSlopes, x: Array, plan: Any, worst_of: bool, farthest: bool
+    ) -> Array:
+        """Derivatives of the criterion of a plan, and of what it passes, as far as these count."""
+        z, grids = exact.at(plan), [trial.grid for trial in self.trials]
+        partial = np.zeros_like(z)
+        if worst_of:
+            partial += exact.of_criterion(z, plan, smooth_criterion(self.wanted, plan))
+        if farthest:
+            partial += _PENALTY * exact.excess(z)[1]
+        total = exact.total(z, partial)
+        return self.free.pulled(
+            x,
+            grids,
+            lambda trial, name: exact.by_course(total, trial, name),
+            lambda trial, name: exact.by_start(total, trial, name),
+        )
+
+    def _differences(self, x: Array, here: float) -> Array:
         """Derivatives by differences to the inner side of bounds."""
         found = np.zeros_like(x)
         for k, (_, high) in enumerate(self.free.bounds):
@@ -156,8 +226,9 @@ class Designing:
         """Coefficients after so many steps, and the criterion there."""
         from scipy.optimize import minimize  # here: slow to import
 
+        search = self if self._is_exact(x) else replace(self, exact=None)
         found = minimize(
-            lambda x: (f := self.value(x), self.slopes(x, f)),
+            search.looked,
             x,
             jac=True,
             method="L-BFGS-B",
@@ -172,14 +243,19 @@ def score(wanted: Any, smooth: bool = False) -> Scored:
     standard error of a parameter by name or of an expression. smooth : as a search can follow."""
 
     def scored(plan: Plan) -> float:
-        criterion = criterion_of(wanted, plan)
+        criterion = smooth_criterion(wanted, plan) if smooth else criterion_of(wanted, plan)
         if criterion is None:
             error = plan.fit().interval(wanted).standard_error
             return float(np.log(error)) if error > 0.0 else UNKNOWN
-        smoothed = nearly_worst if smooth and criterion is worst else criterion
-        return judged(smoothed, *plan.told())
+        return judged(criterion, *plan.told())
 
     return scored
+
+
+def smooth_criterion(wanted: Any, plan: Plan) -> Any:
+    """The criterion, as a search can follow."""
+    found = criterion_of(wanted, plan)
+    return nearly_worst if found is worst else found
 
 
 def criterion_of(wanted: Any, plan: Plan) -> Criterion | None:

@@ -63,7 +63,7 @@ _ROUNDING = 1e-12
 #: Distance of the assumed motion from the guess, as a share of its size, that is worth a word.
 _FAR = 0.1
 #: Share of its span by which a bound is passed so slightly that nothing is said.
-_SLIGHT = 1e-3
+SLIGHT = 1e-3
 #: Least size of a bound, as a share of the span of both.
 _LEAST = 0.05
 
@@ -89,12 +89,14 @@ class CollocationPlan:
     """A problem of collocation, and the free vector of the assumed motion, which meets the
     equations as `motion_near` makes it. `plan.fit().covariance` is a function of both alone.
     limits : bounds of the motion as the problem has them, which do not move it; those of states are
-    taken away. notes : on how far it is from what the guess says."""
+    taken away. notes : on how far it is from what the guess says. held : whether it is the motion
+    from its starts; see `motion_near`."""
 
     problem: Discretisation
     z: Array
     limits: tuple[Array, Array]
     notes: Sequence[str] = ()
+    held: bool = True
 
     @staticmethod
     def of(problem: Discretisation, guess: Any) -> CollocationPlan:
@@ -104,8 +106,9 @@ class CollocationPlan:
         guesses = FirstGuess(problem)
         by_name = isinstance(guess, Mapping | None)
         z = guesses.assumed(guess) if by_name else guesses.pack(guess)
-        found = motion_near(problem, z, held=not guesses.gives_courses(guess))
-        return CollocationPlan(problem, found, limits, list(_moved(problem, z, found)))
+        held = not guesses.gives_courses(guess)
+        found = motion_near(problem, z, held=held)
+        return CollocationPlan(problem, found, limits, list(_moved(problem, z, found)), held)
 
     @property
     def runs(self) -> Sequence[Trajectory]:
@@ -408,7 +411,7 @@ def _moved(problem: Discretisation, guess: Array, z: Array) -> Iterator[str]:
 
 def _passed(problem: Discretisation, z: Array, limits: tuple[Array, Array]) -> Iterator[Passed]:
     """See `CollocationPlan.passed`."""
-    layout, off = problem.layout, (beyond(z, limits), _shares(z, limits))
+    layout, off = problem.layout, (beyond(z, limits), shares_beyond(z, limits))
     for k in range(len(problem.trials)):
         rows = (layout.named_rows(each, k) for each in off)
         for (name, place, excess), (_, _, share) in zip(*rows, strict=True):
@@ -416,17 +419,17 @@ def _passed(problem: Discretisation, z: Array, limits: tuple[Array, Array]) -> I
                 yield from _if_passed(f"bounds of {name}", k, excess, share)
     sides, found = problem.constraint_bounds, problem.constraints(z)
     excess = np.where(np.less(*sides), beyond(found, sides), 0.0)
-    shares = np.where(np.less(*sides), _shares(found, sides), 0.0)
+    shares = np.where(np.less(*sides), shares_beyond(found, sides), 0.0)
     for k, _, label, here in layout.constraint_rows():
         yield from _if_passed(str(label), k, excess[here], shares[here])
 
 
 def _if_passed(condition: str, trial: int, excess: Array, share: Array) -> Iterator[Passed]:
-    if share.max(initial=0.0) > _SLIGHT:
+    if share.max(initial=0.0) > SLIGHT:
         yield Passed(condition, trial, float(excess.max()), float(np.sqrt(np.mean(share**2))))
 
 
-def _shares(values: Array, bounds: tuple[Array, Array]) -> Array:
+def shares_beyond(values: Array, bounds: tuple[Array, Array]) -> Array:
     """Distance of values (n,) outside their bounds, as a share of the size of the bound: its own,
     or some of the span where it is near zero."""
     with np.errstate(invalid="ignore"):
@@ -461,22 +464,12 @@ def motion_near(
     there is none near z.
     """
     layout, (low, high) = problem.layout, problem.constraint_bounds
-    size = sizes(problem.nlp, z)
-    alone = {*layout.states} - {*layout.at_nodes}  # without a rate: they follow from the others,
-    follows = entries_of(layout, [alone] * len(problem.trials))  # and may be nearly zero here
-    size[follows] = size.max(initial=1.0)
-    size[size <= _ROUNDING * size.max(initial=0.0)] = 1.0
-    stiffness = size**-2.0
-    lower, upper = problem.variable_bounds
-    stiffness[layout.parameter_offset :] = np.inf
-    stiffness[lower == upper] = np.inf
-    stiffness[[end.place for end in problem.ends.values() if not end.determined]] = np.inf
+    size = _sizes_of_motion(problem, z)
+    stiffness = motion_stiffness(problem, z, held)
     if noise is not None:
         driven = ~np.isnan(noise)
         z = np.where(driven, noise, z)
         stiffness[driven] = np.inf
-    if held:
-        stiffness *= _firm(problem)
     softness = np.where(low == high, 0.0, np.inf)
     i, j = problem.nlp.hessian_structure.arrays()
     hessian, rows = (i, j, np.zeros(len(i))), problem.nlp.jacobian_structure.arrays()
@@ -498,6 +491,26 @@ def motion_near(
         "no motion that meets the equations and conditions is near the guess; give trajectories of "
         "the states in it, as of ks.simulate"
     )
+
+
+def _sizes_of_motion(problem: Discretisation, z: Array) -> Array:
+    """Sizes (n,) of the entries of a motion, none of them zero."""
+    layout, size = problem.layout, sizes(problem.nlp, z)
+    alone = {*layout.states} - {*layout.at_nodes}  # without a rate: they follow from the others,
+    follows = entries_of(layout, [alone] * len(problem.trials))  # and may be nearly zero here
+    size[follows] = size.max(initial=1.0)
+    size[size <= _ROUNDING * size.max(initial=0.0)] = 1.0
+    return size
+
+
+def motion_stiffness(problem: Discretisation, z: Array, held: bool) -> Array:
+    """Weights (n,) of squares of the steps to a motion, see `motion_near`: infinite for what does
+    not move, the parameters and whatever is fixed."""
+    stiffness, (lower, upper) = _sizes_of_motion(problem, z) ** -2.0, problem.variable_bounds
+    stiffness[problem.layout.parameter_offset :] = np.inf
+    stiffness[lower == upper] = np.inf
+    stiffness[[end.place for end in problem.ends.values() if not end.determined]] = np.inf
+    return stiffness * _firm(problem) if held else stiffness
 
 
 def _firm(problem: Discretisation) -> Array:
