@@ -127,7 +127,7 @@ class Identification:
         return self.judged(fit_of(self.task, made))
 
     def confidence(self, q: Array, chosen: Chosen) -> Confidence:
-        """How well the unknowns are known where a sum of squares has its minimum."""
+        """Confidence of the unknowns where a sum of squares has its minimum."""
         J = self.trials.cost(q)
         made = _ended(self.task, [Step(J, q)], chosen)
         return confidence(self.task.estimation, made, J, self.task.gradient(q, J))[0]

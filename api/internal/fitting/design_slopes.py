@@ -19,7 +19,6 @@ from scipy.sparse import coo_array
 
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.planned import (
-    SLIGHT,
     CollocationPlan,
     motion_stiffness,
     shares_beyond,
@@ -96,9 +95,8 @@ class DesignSlopes:
             return False
         size, (low, high) = np.abs(z).max(initial=1.0), self.problem.constraint_bounds
         off = np.where(low == high, self.problem.constraints(z) - low, 0.0)
-        share = max((each.share for each in plan.passed), default=0.0)
         moved = np.abs(off).max(initial=0.0) > _SAME * size
-        if moved or abs(self.excess(z)[0] - share) > _SAME * share:
+        if moved or abs(self.excess(z)[0] - plan.excess) > _SAME * plan.excess:
             return False
         kkt = self._of_fit(z, plan)
         if kkt.singular or not np.isfinite(expected).all():
@@ -130,22 +128,19 @@ class DesignSlopes:
         return -4.0 * found
 
     def excess(self, z: Array) -> tuple[float, Array]:
-        """The largest `Passed.share`, and its derivatives (n,)."""
+        """What a plan calls `excess`, and its derivatives (n,)."""
         problem, n = self.problem, self.problem.n_variables
         bounds, sides = problem.variable_bounds, problem.constraint_bounds
         low, high = (np.append(*pair) for pair in zip(bounds, sides, strict=True))
         values = np.append(z, problem.constraints(z))
         share = np.where(low < high, shares_beyond(values, (low, high)), 0.0)
-        groups = [g for g in self._groups() if share[g].max(initial=0.0) > SLIGHT]
-        if not groups:
-            return 0.0, np.zeros(n)
-        worst = max(groups, key=lambda g: float(np.mean(share[g] ** 2)))
-        mine, found = share[worst], np.zeros(len(share))
-        size = float(np.sqrt(np.mean(mine**2)))
-        off = np.maximum(low - values, values - high)[worst]
-        sign = np.where(values[worst] > high[worst], 1.0, -1.0)
-        found[worst] = sign * mine**2 / np.where(mine > 0.0, off, 1.0) / (len(mine) * size)
-        return size, found[:n] + _jacobian(problem, z).T @ found[n:]
+        off = np.maximum(low - values, values - high)
+        slopes = np.where(values > high, 2.0, -2.0) * share**2 / np.where(share > 0.0, off, 1.0)
+        found, total = np.zeros(len(share)), 0.0
+        for group in self._groups():
+            total += float(np.mean(share[group] ** 2)) if len(group) else 0.0
+            found[group] = slopes[group] / max(len(group), 1)
+        return total, found[:n] + _jacobian(problem, z).T @ found[n:]
 
     def total(self, z: Array, partial: Array) -> Array:
         """Derivatives (n,) by inputs and starts, with which the motion follows, from those by each

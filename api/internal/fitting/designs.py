@@ -32,8 +32,9 @@ from kinesym.runtime.statistics.subset import Candidates, Value, best_set, chang
 
 #: Step of finite differences of the criterion, in units of the coefficients, which are about 1.
 _STEP = 1e-4
-#: Weight of the excess of a motion over its limits: 1 % is as dear as errors that double.
-_PENALTY = 100.0
+#: Weights of the excess of a motion over its limits, one after the other: 1 % of all of a bound is
+#: at last as dear as errors that are e^10 times as large.
+_PENALTIES = (1e3, 1e5)
 #: Random designs for each one that is improved.
 _DRAWN = 6
 #: Information of priors, as a share of all, that is rounding.
@@ -117,7 +118,8 @@ class Designing:
 
     plan : of experiments, a guess by name, and the starts in it that were free. trials : as they
     are. guesses : assumed values, one for each case. wanted : the criterion, see `score`. exact :
-    derivatives through the factors of forecasts; None for differences.
+    derivatives through the factors of forecasts; None for differences. penalty : weight of
+    what a motion passes its limits by.
     """
 
     plan: Planner
@@ -126,6 +128,7 @@ class Designing:
     free: Free
     wanted: Any
     exact: DesignSlopes | None = None
+    penalty: float = _PENALTIES[0]
 
     def measuring(self, names: Collection[str]) -> Designing:
         """The same search with these channels only; what others have told does not count."""
@@ -148,28 +151,26 @@ class Designing:
         """The criterion at coefficients: the worst of all guesses."""
         return self._judged(x)[0]
 
-    def _judged(self, x: Array) -> tuple[float, list[Plan], list[float], list[float]]:
-        """The criterion; the plans, with their criteria and what they pass; none where there are
-        no motions."""
+    def _judged(self, x: Array) -> tuple[float, list[Plan], list[float]]:
+        """The criterion, with what limits that are passed cost; the plans, with their criteria;
+        none where there are no motions."""
         scored = score(self.wanted, smooth=True)
         try:
             plans = self.plans(x)
             values = [scored(plan) for plan in plans]
         except (ValueError, ArithmeticError):
-            return UNKNOWN, [], [], []
-        outside = [max((each.share for each in plan.passed), default=0.0) for plan in plans]
-        return max(values) + _PENALTY * max(outside), plans, values, outside
+            return UNKNOWN, [], []
+        return max(values) + self.penalty * sum(plan.excess for plan in plans), plans, values
 
     def looked(self, x: Array) -> tuple[float, Array]:
         """The criterion, and its derivatives by coefficients."""
-        value, plans, values, outside = self._judged(x)
+        value, plans, values = self._judged(x)
         if self.exact is None:
             return value, self._differences(x, value)
-        found = np.zeros_like(x)
-        for plan, own, off in zip(plans, values, outside, strict=True):
-            worst_of, farthest = own == max(values), 0.0 < off == max(outside)
-            if own < UNKNOWN and (worst_of or farthest):
-                found += self._exact(self.exact, x, plan, worst_of, farthest)
+        found, counts = np.zeros_like(x), [own == max(values) < UNKNOWN for own in values]
+        for plan, own in zip(plans, counts, strict=True):
+            if own or plan.excess > 0.0:
+                found += self._exact(self.exact, x, plan, own)
         return value, found
 
     def _is_exact(self, x: Array) -> bool:
@@ -186,16 +187,12 @@ class Designing:
             )
         )
 
-    def _exact(
-        self, exact: DesignSlopes, x: Array, plan: Any, worst_of: bool, farthest: bool
-    ) -> Array:
-        """Derivatives of the criterion of a plan, and of what it passes, as far as these count."""
+    def _exact(self, exact: DesignSlopes, x: Array, plan: Any, counts: bool) -> Array:
+        """Derivatives of the criterion of a plan, if that counts, and of what passes its limits."""
         z, grids = exact.at(plan), [trial.grid for trial in self.trials]
-        partial = np.zeros_like(z)
-        if worst_of:
+        partial = self.penalty * exact.excess(z)[1]
+        if counts:
             partial += exact.of_criterion(z, plan, smooth_criterion(self.wanted, plan))
-        if farthest:
-            partial += _PENALTY * exact.excess(z)[1]
         total = exact.total(z, partial)
         return self.free.pulled(
             x,
@@ -223,19 +220,25 @@ class Designing:
         return min(found, key=lambda own: own[1])[0]
 
     def improved(self, x: Array, iterations: int) -> tuple[Array, float]:
-        """Coefficients after so many steps, and the criterion there."""
+        """Coefficients after so many steps, and the criterion there; as many again where limits are
+        passed, which then cost more."""
         from scipy.optimize import minimize  # here: slow to import
 
         search = self if self._is_exact(x) else replace(self, exact=None)
-        found = minimize(
-            search.looked,
-            x,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=self.free.bounds,
-            options={"maxiter": iterations},
-        )
-        return found.x, float(found.fun)
+        for penalty in _PENALTIES:
+            search = replace(search, penalty=penalty)
+            found = minimize(
+                search.looked,
+                x,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=self.free.bounds,
+                options={"maxiter": iterations},
+            )
+            x, plans = found.x, search._judged(found.x)[1]
+            if not any(plan.excess > 0.0 for plan in plans):
+                break
+        return x, replace(self, penalty=_PENALTIES[-1]).value(x)
 
 
 def score(wanted: Any, smooth: bool = False) -> Scored:

@@ -63,19 +63,17 @@ _ROUNDING = 1e-12
 #: Distance of the assumed motion from the guess, as a share of its size, that is worth a word.
 _FAR = 0.1
 #: Share of its span by which a bound is passed so slightly that nothing is said.
-SLIGHT = 1e-3
+_SLIGHT = 1e-3
 #: Least size of a bound, as a share of the span of both.
 _LEAST = 0.05
 
 
 class Passed(NamedTuple):
-    """A bound or inequality that a motion passes in a trial, by how much at most, and the root mean
-    square of that as a share of its size."""
+    """A bound or inequality that a motion passes in a trial, and by how much at most."""
 
     condition: str
     trial: int
     most: float
-    share: float
 
     def __str__(self) -> str:
         return (
@@ -141,6 +139,16 @@ class CollocationPlan:
     @cached_property
     def passed(self) -> Sequence[Passed]:
         """Bounds of states, and inequalities, that the motion passes."""
+        return [own for own, share in self._limits if share.max(initial=0.0) > _SLIGHT]
+
+    @property
+    def excess(self) -> float:
+        """Sum over bounds and conditions of the mean square by which they are passed, as shares:
+        smooth, and zero where none is."""
+        return float(sum(np.mean(share**2) for _, share in self._limits if len(share)))
+
+    @cached_property
+    def _limits(self) -> Sequence[tuple[Passed, Array]]:
         return list(_passed(self.problem, self.z, self.limits))
 
     @property
@@ -279,6 +287,11 @@ class ShootingPlan:
         return ()
 
     @property
+    def excess(self) -> float:
+        """How far the motion passes bounds of states: there are none."""
+        return 0.0
+
+    @property
     def notes(self) -> Sequence[str]:
         """Sentences on how far the motion is from what the guess says: it is that."""
         return ()
@@ -409,24 +422,25 @@ def _moved(problem: Discretisation, guess: Array, z: Array) -> Iterator[str]:
             )
 
 
-def _passed(problem: Discretisation, z: Array, limits: tuple[Array, Array]) -> Iterator[Passed]:
-    """See `CollocationPlan.passed`."""
+def _passed(
+    problem: Discretisation, z: Array, limits: tuple[Array, Array]
+) -> Iterator[tuple[Passed, Array]]:
+    """Bounds and conditions of a motion, passed or not, with the share of each place."""
     layout, off = problem.layout, (beyond(z, limits), shares_beyond(z, limits))
     for k in range(len(problem.trials)):
         rows = (layout.named_rows(each, k) for each in off)
         for (name, place, excess), (_, _, share) in zip(*rows, strict=True):
             if place is None or name not in layout.at_nodes:
-                yield from _if_passed(f"bounds of {name}", k, excess, share)
+                yield _if_passed(f"bounds of {name}", k, excess, share)
     sides, found = problem.constraint_bounds, problem.constraints(z)
     excess = np.where(np.less(*sides), beyond(found, sides), 0.0)
     shares = np.where(np.less(*sides), shares_beyond(found, sides), 0.0)
     for k, _, label, here in layout.constraint_rows():
-        yield from _if_passed(str(label), k, excess[here], shares[here])
+        yield _if_passed(str(label), k, excess[here], shares[here])
 
 
-def _if_passed(condition: str, trial: int, excess: Array, share: Array) -> Iterator[Passed]:
-    if share.max(initial=0.0) > SLIGHT:
-        yield Passed(condition, trial, float(excess.max()), float(np.sqrt(np.mean(share**2))))
+def _if_passed(condition: str, trial: int, excess: Array, share: Array) -> tuple[Passed, Array]:
+    return Passed(condition, trial, float(excess.max(initial=0.0))), share
 
 
 def shares_beyond(values: Array, bounds: tuple[Array, Array]) -> Array:
