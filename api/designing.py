@@ -176,7 +176,7 @@ def _by_name(problem: Collocation | Shooting, guess: Any) -> dict[str, Any]:
 
 
 def _durations(trials: Sequence[Experiment], over: Any, goal: Any) -> tuple[Any, Array | None]:
-    """All else that is free, and the durations (n,) to choose from, None if that is not free."""
+    """Rest of what is free, and the durations (n,) to choose from, None if that is not free."""
     if not isinstance(over, Mapping) or _DURATION not in over:
         if goal is not None:
             raise ValueError('goal is of the shortest experiment: over={"duration": (low, high)}')

@@ -58,7 +58,7 @@ def determinant(covariance: Array, values: Array) -> tuple[float, Array]:
     """D-optimality: the geometric mean of the half axes of the ellipsoid of confidence."""
     size, r = _sizes(values), len(values)
     value = 0.5 * np.linalg.slogdet(covariance / np.outer(size, size))[1] / r
-    return float(value), np.linalg.inv(covariance) / (2.0 * r)
+    return float(value), np.asarray(np.linalg.inv(covariance) / (2.0 * r), dtype=np.float64)
 
 
 def average(covariance: Array, values: Array) -> tuple[float, Array]:

@@ -80,7 +80,8 @@ def best_set(value: Value, total: int, count: int) -> NDArray[np.bool_]:
         return min((np.isin(numbers, s) for s in combinations(range(total), count)), key=value)
     mask = np.ones(total, dtype=bool)
     while mask.sum() > count:
-        mask[min(np.flatnonzero(mask), key=lambda k: value(changed(mask, k)))] = False
+        kept = map(int, np.flatnonzero(mask))
+        mask[min(kept, key=lambda k: value(changed(mask, k)))] = False
     return _exchanged(value, np.zeros(total, dtype=np.intp), {0: count}, mask)
 
 

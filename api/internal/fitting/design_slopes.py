@@ -52,11 +52,12 @@ class DesignSlopes:
 
     @staticmethod
     def of(given: Discretisation, names: Collection[str]) -> DesignSlopes | None:
-        """Derivatives for a problem, None where it is not of squares of residuals that are linear,
-        with a motion that follows from starts and inputs."""
+        """Derivatives for a problem; None where its objective is more than squares of residuals, or
+        its motion does not follow from starts and inputs alone."""
         asked, estimation = given.formulation.question, given.estimation
         free = any(trial.free_duration for trial in given.trials)
-        if estimation.mixed or estimation.integrated or given.nlp.lags is not None or free:
+        linked = given.symbolic.links or given.symbolic.cycle or given.nlp.lags is not None
+        if estimation.mixed or estimation.integrated or free or linked:
             return None
         if not isinstance(asked.unknown_inputs, Mapping | None):
             return None
@@ -128,7 +129,7 @@ class DesignSlopes:
         return -4.0 * found
 
     def excess(self, z: Array) -> tuple[float, Array]:
-        """What a plan calls `excess`, and its derivatives (n,)."""
+        """Excess of a motion over its limits, as of a plan, and its derivatives (n,)."""
         problem, n = self.problem, self.problem.n_variables
         bounds, sides = problem.variable_bounds, problem.constraint_bounds
         low, high = (np.append(*pair) for pair in zip(bounds, sides, strict=True))

@@ -118,8 +118,8 @@ class Designing:
 
     plan : of experiments, a guess by name, and the starts in it that were free. trials : as they
     are. guesses : assumed values, one for each case. wanted : the criterion, see `score`. exact :
-    derivatives through the factors of forecasts; None for differences. penalty : weight of
-    what a motion passes its limits by.
+    derivatives through the factors of forecasts; None for differences. penalty : weight of what
+    motions pass their limits by.
     """
 
     plan: Planner
@@ -209,7 +209,8 @@ class Designing:
             there = x.copy()
             there[k] += step
             found[k] = (self.value(there) - here) / step
-        return np.where(np.abs(found) < UNKNOWN, found, 0.0)
+        jumps = 0.5 * UNKNOWN / _STEP  # to or from where nothing is known
+        return np.where(np.abs(found) < jumps, found, 0.0)
 
     def best(self, tries: int, iterations: int, seed: int) -> Array:
         """The best coefficients: of random designs the best are improved."""

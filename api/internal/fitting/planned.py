@@ -288,7 +288,7 @@ class ShootingPlan:
 
     @property
     def excess(self) -> float:
-        """How far the motion passes bounds of states: there are none."""
+        """Excess over bounds of states: there are none."""
         return 0.0
 
     @property
