@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,8 +12,21 @@ import sympy as sp
 
 from kinesym.base import checks
 from kinesym.collocation import Collocation
-from kinesym.forecasting import forecast, plan_of
-from kinesym.internal.fitting.designs import Designing, Free, Scored, criterion_of, fewer, score
+from kinesym.forecasting import forecast, plan_of, plan_on, wrapped
+from kinesym.internal.fitting.design_slopes import DesignSlopes
+from kinesym.internal.fitting.designs import (
+    Designing,
+    Free,
+    Planner,
+    Scored,
+    Sensors,
+    criterion_of,
+    error_of,
+    fewer,
+    score,
+    shortest,
+    with_sensors,
+)
 from kinesym.internal.fitting.planned import Plan
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.runtime.arrays import Array, one_number
@@ -21,9 +34,14 @@ from kinesym.runtime.results.design import Design
 from kinesym.runtime.results.forecast import Forecast
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment, key_name
+from kinesym.runtime.signals.planned import measuring, replanned
 from kinesym.runtime.signals.sines import Sines, sines
-from kinesym.runtime.statistics.criteria import CRITERIA, UNKNOWN
+from kinesym.runtime.statistics.criteria import CRITERIA, UNKNOWN, Criterion
+from kinesym.runtime.summary import listed
 from kinesym.shooting import Shooting
+
+#: What is free where the duration is, as unknown durations are called in guesses.
+_DURATION = "duration"
 
 
 def design(
@@ -32,6 +50,8 @@ def design(
     over: Any = (),
     *,
     criterion: Any = "worst",
+    goal: float | None = None,
+    sensors: int | None = None,
     samples: Any = None,
     tries: int = 3,
     iterations: int = 30,
@@ -43,17 +63,24 @@ def design(
     list: the design is the best for the worst of them. over : what is free: inputs, each with
     `sines(...)`, the limits of a sum of sines, or a list of inputs, as large and of the same band
     as they are in the experiments; starting values of states with bounds, {theta: (-0.5, 0.5)}, a
-    value for each trial. Bounds of states and conditions of the path that the problem has hold for
-    the designed motion. samples : how many samples of each channel are to be taken, of all trials
-    together, a number or {channel: number}; they are chosen among those of the experiments, after
-    all else.
+    value for each trial; the duration of all experiments, {"duration": (10, 60)} [s]. Bounds of
+    states and conditions of the path that the problem has hold for the designed motion.
+
+    goal : of the criterion, where the duration is free: a longer record never tells less, and the
+    shortest one is taken that comes to the goal, of experiments that are designed for the longest.
+    sensors : how many of the channels that are measured are to be kept. Where something else is
+    free, it is designed for all of them, and again for those that are the best then. samples : how
+    many samples of each channel are to be taken, of all trials together, a number or {channel:
+    number}; they are chosen among those of the experiments, and of the channels that are kept,
+    after all else.
 
     criterion : "worst", the largest relative standard error of a parameter; "D", the volume of the
     ellipsoid of confidence; "A", the root mean square of relative standard errors; "E", its longest
     axis; or a parameter or expression of parameters, its standard error.
 
-    Of random designs, `tries` are improved by `iterations` steps of L-BFGS-B, whose derivatives are
-    differences of forecasts. seed : of the random numbers.
+    Of random designs, `tries` are improved by `iterations` steps of L-BFGS-B. Its derivatives come
+    from the factors of the forecast; for shooting, process noise, delays and criteria with states
+    they are differences of forecasts. seed : of the random numbers.
 
     Returns forecasts before and after and the experiments. Raises `ValueError` for names that there
     are not, for nothing that is free, bounds that are none, a criterion that no experiment can
@@ -65,42 +92,73 @@ def design(
     if not guesses:
         raise ValueError("guess is an empty list; give a mapping of names to values, or several")
     before, given = forecast(problem, guesses[0]), list(problem.trials)
-    free, count = _free(problem, over), _samples(samples, given)
-    if not free.size and not count:
-        raise ValueError("nothing is free: give inputs or starts in over, or samples")
-    if count and isinstance(problem, Collocation) and problem.problem.estimation.integrated:
-        raise ValueError("samples are not chosen with process noise or random effects; leave them")
     if not before.fit.parameters:
         raise ValueError("nothing is unknown: a design is for parameters of the problem")
-    wanted, plan = _wanted(criterion, before.fit), partial(_plan, problem)
-    search = Designing(plan, given, guesses, free, score(wanted, smooth=True))
-    counted = checks.count(tries, "tries"), checks.count(iterations, "iterations")
-    exact, x, plans = score(wanted), np.zeros(0), search.plans(None)
-    first = max(exact(plan.fit()) for plan in plans)
-    criteria = [criterion_of(wanted, plan) for plan in plans] if count else []
+    wanted = _wanted(criterion, before.fit)
+    exact = score(wanted)
+    first = max(exact(plan_of(problem, each)) for each in guesses)
+    over, lasting = _durations(given, over, goal)
+    if lasting is not None:
+        problem = _of_duration(problem, guesses[0], float(lasting[-1]))
+    trials = list(problem.trials)
+    free, count = _free(problem, over), _samples(samples, trials)
+    most = None if sensors is None else _sensors(sensors, trials)
+    _check(problem, free, lasting, count, most)
+    plan = _planner(problem, {name for _, name in free.starts})
+    search = Designing(plan, trials, guesses, free, wanted, _slopes(problem, free))
+    steps = checks.count(iterations, "iterations")
+    counted = checks.count(tries, "tries"), steps, checks.count(seed, "seed", least=0)
+    x, criteria = np.zeros(0), _of_samples(wanted, search.plans(None)) if count else []
     if free.size:
         _check_starts(search)
-        x = search.best(*counted, checks.count(seed, "seed", least=0))
-    plans, times = search.plans(x), dict[str, list[Array]]()
-    if count:
+        x = search.best(*counted)
+    chosen, times, durations = Sensors({}, {}), dict[str, list[Array]](), dict[float, float]()
+    if most is not None:
+        search, x, chosen = with_sensors(search, x, most, wanted, steps)
+    plans = search.plans(x)
+    if lasting is not None and goal is not None:
+        ended = partial(_ended, plans, guesses, chosen.further)
+        seconds, durations = shortest(ended, lasting, goal, exact)
+        plans = ended(seconds)
+    if count := {name: n for name, n in count.items() if name not in chosen.further}:
         plans, times = fewer(plans, count, criteria)
     last, after = _forecast(plans, exact)
-    _, begun = free.parts(x, [trial.grid for trial in given])
+    _, begun = free.parts(x, [trial.grid for trial in trials])
     starts = dict[str, list[float]]()
     for (_, name), value in begun.items():
         starts.setdefault(name, []).append(value)
     return Design(
         before=before,
         after=after,
-        trials=list(plans[0].trials),
+        trials=[_without(chosen.further, trial) for trial in plans[0].trials],
         given=given,
         criterion=wanted if wanted in CRITERIA else f"standard error of {wanted}",
-        values=(float(np.exp(first)) if first < UNKNOWN else np.inf, float(np.exp(last))),
+        values=(error_of(first), error_of(last)),
         inputs=list(dict.fromkeys(name for _, name in free.courses)),
         starts=starts,
+        goal=goal,
+        durations=durations,
+        sensors=chosen.kept,
+        further=chosen.further,
         times=times,
         notes=list(dict.fromkeys(str(each) for plan in plans for each in plan.passed)),
     )
+
+
+def _check(
+    problem: Collocation | Shooting,
+    free: Free,
+    lasting: Array | None,
+    count: Mapping[str, int],
+    most: int | None,
+) -> None:
+    """Raise `ValueError` where nothing is free, or what is does not go together."""
+    if not (free.size or count or most is not None or lasting is not None):
+        raise ValueError("nothing is free: give inputs or starts in over, sensors, or samples")
+    if lasting is not None and count:
+        raise ValueError("fewer samples miss the goal that a duration meets; leave samples out")
+    if lasting is not None and free.starts and isinstance(problem, Shooting):
+        raise ValueError("starts of shooting are designed without a duration; design that last")
 
 
 def _by_name(problem: Collocation | Shooting, guess: Any) -> dict[str, Any]:
@@ -117,20 +175,79 @@ def _by_name(problem: Collocation | Shooting, guess: Any) -> dict[str, Any]:
     )
 
 
-def _plan(
-    problem: Collocation | Shooting,
-    trials: Sequence[Experiment],
-    guess: Mapping[str, Any],
-    starts: Mapping[str, Any],
-) -> Plan:
-    """The plan of other experiments on the same grids; starts : of states that were free."""
+def _durations(trials: Sequence[Experiment], over: Any, goal: Any) -> tuple[Any, Array | None]:
+    """Rest of what is free, and the durations (n,) to choose from, None if that is not free."""
+    if not isinstance(over, Mapping) or _DURATION not in over:
+        if goal is not None:
+            raise ValueError('goal is of the shortest experiment: over={"duration": (low, high)}')
+        return over, None
+    low, high = _bounds("the duration", over[_DURATION])
+    checks.positive(low, "the shortest duration")
+    if goal is None:
+        raise ValueError(
+            "a longer experiment never tells less: say with goal=... to what the criterion is to "
+            "come, and the shortest one is found; ks.forecast(..., seconds=[...]) has a table"
+        )
+    checks.positive(goal, "goal")
+    grid = replanned(trials[0], high).grid
+    seconds = grid - grid[0]
+    found = seconds[seconds >= low * (1.0 - 1e-9)]
+    return {key: own for key, own in over.items() if key != _DURATION}, found
+
+
+def _of_duration(problem: Collocation | Shooting, guess: Any, seconds: float) -> Any:
+    """The problem of experiments that last so long."""
+    plan = plan_of(problem, guess)
+    return wrapped(plan.asked_of([replanned(trial, seconds) for trial in plan.asked]))
+
+
+def _ended(
+    plans: Sequence[Plan],
+    guesses: Sequence[Mapping[str, Any]],
+    left: Collection[str],
+    seconds: float,
+) -> list[Plan]:
+    """The plans of the same experiments that end earlier. left : channels that are not kept."""
+    return [
+        plan_on(plan, [replanned(_without(left, trial), seconds) for trial in plan.trials], guess)
+        for plan, guess in zip(plans, guesses, strict=True)
+    ]
+
+
+def _planner(problem: Collocation | Shooting, starts: Collection[str]) -> Planner:
+    """Plans of other experiments on the same grids. starts : names of those that are free."""
     if isinstance(problem, Collocation):
-        return plan_of(Collocation.of(problem.problem.on(trials)), guess)
-    question = replace(problem.problem.question, trials=list(trials))
-    known = {key_name(x): start for x, start in (question.initial or {}).items()}
-    told = {x: start for x, start in starts.items() if known.get(x) is not None}
-    made = Shooting.of(ShootingProblem.of(replace(question, initial={**known, **told})))
-    return plan_of(made, {name: value for name, value in guess.items() if name not in told})
+        own = problem.problem
+        return lambda trials, guess, begun: plan_of(Collocation.of(own.on(trials)), guess)
+    known = {*starts} - {*problem.arguments.unknowns.initial}
+    same = _with_numbers(problem.problem, known) if known else problem.problem
+
+    def plan(
+        trials: Sequence[Experiment], guess: Mapping[str, Any], begun: Mapping[str, Any]
+    ) -> Plan:
+        told = {x: row for x, row in begun.items() if x in known}
+        made = Shooting.of(same.on(trials, told))
+        return plan_of(made, {name: value for name, value in guess.items() if name not in told})
+
+    return plan
+
+
+def _slopes(problem: Collocation | Shooting, free: Free) -> DesignSlopes | None:
+    if not free.size or isinstance(problem, Shooting):
+        return None
+    return DesignSlopes.of(problem.problem, {name for _, name in free.courses})
+
+
+def _with_numbers(problem: ShootingProblem, names: Collection[str]) -> ShootingProblem:
+    """The problem with numbers for known starts, whatever they followed from."""
+    question, numbers = problem.question, dict.fromkeys(names, 0.0)
+    rows = question.initial or {}
+    named = [
+        {**{key_name(x): start for x, start in row.items()}, **numbers}
+        for row in ([rows] if isinstance(rows, Mapping) else rows)
+    ]
+    initial = named[0] if isinstance(rows, Mapping) else named
+    return ShootingProblem.of(replace(question, initial=initial))
 
 
 def _free(problem: Collocation | Shooting, over: Any) -> Free:
@@ -142,7 +259,7 @@ def _free(problem: Collocation | Shooting, over: Any) -> Free:
     for key, limits in pairs.items():
         name = key_name(key)
         if name in model.state_names:
-            low, high = _bounds(name, limits)
+            low, high = _bounds(f"the start of {name}", limits)
             starts |= {(k, name): (low, high) for k in range(len(trials))}
             continue
         given = [*trials[0].inputs]
@@ -170,12 +287,12 @@ def _listed(over: Any) -> Sequence[Any]:
     return [over] if isinstance(over, str | sp.Basic) else checks.listed(over, "over")
 
 
-def _bounds(name: str, limits: Any) -> tuple[float, float]:
+def _bounds(what: str, limits: Any) -> tuple[float, float]:
     if not isinstance(limits, tuple | list) or len(limits) != 2:
-        raise ValueError(f"the start of {name} is free between (low, high), got {limits!r}")
-    low, high = (one_number(side, f"a bound of the start of {name}") for side in limits)
+        raise ValueError(f"{what} is free between (low, high), got {limits!r}")
+    low, high = (one_number(side, f"a bound of {what}") for side in limits)
     if not low < high:
-        raise ValueError(f"the bounds of the start of {name} are crossed: {limits!r}")
+        raise ValueError(f"the bounds of {what} are crossed: {limits!r}")
     return low, high
 
 
@@ -196,6 +313,34 @@ def _samples(given: Any, trials: Sequence[Experiment]) -> dict[str, int]:
     return found
 
 
+def _sensors(given: Any, trials: Sequence[Experiment]) -> int:
+    """Number of channels to keep."""
+    channels = list(dict.fromkeys(name for trial in trials for name in trial.measured))
+    number = checks.count(given, "sensors")
+    if number >= len(channels):
+        raise ValueError(
+            f"sensors={number} leaves nothing to choose: measured are {listed(channels)}"
+        )
+    return number
+
+
+def _without(names: Collection[str], trial: Experiment) -> Experiment:
+    return measuring(trial, [name for name in trial.measured if name not in names])
+
+
+def _of_samples(wanted: Any, plans: Sequence[Plan]) -> list[Criterion]:
+    """The criterion of samples at each plan; raises `ValueError` where there is none."""
+    if not all(plan.additive for plan in plans):
+        raise ValueError("samples are not chosen with process noise or random effects; leave them")
+    criteria = [criterion_of(wanted, plan) for plan in plans]
+    found = [each for each in criteria if each is not None]
+    if len(found) < len(criteria):
+        raise ValueError(
+            f"samples are chosen for parameters, and the criterion {wanted} has states"
+        )
+    return found
+
+
 def _wanted(criterion: Any, fit: Trials) -> Any:
     """The criterion, checked: the name of one or of a parameter, or an expression."""
     if isinstance(criterion, str):
@@ -211,13 +356,12 @@ def _forecast(plans: Sequence[Plan], score: Scored) -> tuple[float, Forecast]:
         "fix what cannot be known"
     )
     try:
-        fits = [plan.fit() for plan in plans]
+        value, after = max(map(score, plans)), Forecast(plans[0].fit())
     except ValueError as error:  # of a matrix that tells nothing
         raise ValueError(words) from error
-    value = max(map(score, fits))
     if value >= UNKNOWN:
         raise ValueError(words)
-    return value, Forecast(fits[0])
+    return value, after
 
 
 def _check_starts(search: Designing) -> None:

@@ -96,10 +96,10 @@ def _forecast(plan: Plan, guess: Any, lasting: Mapping[str, float], case: _Case)
     """The forecast of an experiment, from the plan of the one as it is."""
     if case.seconds is not None or case.rate is not None:
         trials = [replanned(trial, case.seconds, case.rate) for trial in plan.asked]
-        plan = _again(plan, trials, guess)
+        plan = plan_on(plan, trials, guess)
     if case.trials is not None and case.trials > 1:
         runs = [*plan.runs] * case.trials
-        plan = plan_of(_wrapped(plan.asked_of([*plan.asked] * case.trials)), runs)
+        plan = plan_of(wrapped(plan.asked_of([*plan.asked] * case.trials)), runs)
     std = {**(case.std or {}), **dict.fromkeys(case.without or (), np.inf)}
     if std:
         plan = plan.on([assumed_noise(trial, std) for trial in plan.trials])
@@ -107,14 +107,15 @@ def _forecast(plan: Plan, guess: Any, lasting: Mapping[str, float], case: _Case)
     return Forecast(plan.fit(), correlation=lasting, passed=passed, notes=plan.notes)
 
 
-def _again(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:
-    """The plan of the same question about other trials: of the motion that there is, as far as it
-    goes, else of one from the same starts."""
-    made, runs = _wrapped(plan.asked_of(trials)), plan.runs
-    ends = [float(trial.grid[-1]) for trial in trials]
-    if all(end <= run.time[-1] * (1.0 + _ROUNDING) for end, run in zip(ends, runs, strict=True)):
-        pairs = zip(runs, ends, strict=True)
-        return plan_of(made, [run.between(float(run.time[0]), end) for run, end in pairs])
+def plan_on(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:
+    """The plan of the same question about other trials: of a motion from the same starts, or of the
+    one that there is, as far as it goes, where the guess has its course."""
+    made, runs = wrapped(plan.asked_of(trials)), plan.runs
+    ends = [float(trial.grid[-1]) * (1.0 - _ROUNDING) for trial in trials]
+    there = all(end <= run.time[-1] for end, run in zip(ends, runs, strict=True))
+    if there and _has_courses(guess):
+        pairs = zip(runs, trials, strict=True)
+        return plan_of(made, [run.between(run.time[0], trial.grid[-1]) for run, trial in pairs])
     told = guess if isinstance(guess, Mapping) else {}
     given = {key_name(key): value for key, value in told.items()}
     for name in plan.inputs:
@@ -127,6 +128,14 @@ def _again(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:
     return plan_of(made, {**plan.begun, **{u: given[u] for u in plan.inputs if u in given}})
 
 
+def _has_courses(guess: Any) -> bool:
+    """Whether a guess says more than parameters and starts."""
+    if not isinstance(guess, Mapping | None):
+        return True
+    rows = [own if isinstance(own, list) else [own] for own in (guess or {}).values()]
+    return any(np.ndim(own) for row in rows for own in row)
+
+
 def plan_of(problem: Collocation | Shooting, guess: Any) -> Plan:
     """The plan of a guess."""
     if isinstance(problem, Collocation):
@@ -137,7 +146,8 @@ def plan_of(problem: Collocation | Shooting, guess: Any) -> Plan:
     return plan
 
 
-def _wrapped(problem: Discretisation | ShootingProblem) -> Collocation | Shooting:
+def wrapped(problem: Discretisation | ShootingProblem) -> Collocation | Shooting:
+    """The problem, to be asked."""
     if isinstance(problem, Discretisation):
         return Collocation.of(problem)
     return Shooting.of(problem)

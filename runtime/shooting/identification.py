@@ -28,6 +28,7 @@ from kinesym.runtime.shooting.optimizers import Chosen, Endpoint, checked
 from kinesym.runtime.shooting.residuals import residuals_of
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.statistics.covariance import Confidence
 from kinesym.runtime.status import Solve
 
 #: Tolerance of an easier problem that leads to another one.
@@ -124,6 +125,12 @@ class Identification:
         """The fit of a sum of squares whose iterates are known, the last one at its minimum."""
         made = _ended(self.task, history, chosen)
         return self.judged(fit_of(self.task, made))
+
+    def confidence(self, q: Array, chosen: Chosen) -> Confidence:
+        """Confidence of the unknowns where a sum of squares has its minimum."""
+        J = self.trials.cost(q)
+        made = _ended(self.task, [Step(J, q)], chosen)
+        return confidence(self.task.estimation, made, J, self.task.gradient(q, J))[0]
 
     def again(self, fit: Fit) -> tuple[Minimised, Fit]:
         """The minimum at the unknowns and standard deviations of a fit, without an iteration, and

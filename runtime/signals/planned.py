@@ -43,6 +43,15 @@ def only_at(trial: Experiment, number: int, times: Mapping[str, Sequence[Array]]
     return trial.remeasured(found)
 
 
+def measuring(trial: Experiment, channels: Collection[str]) -> Experiment:
+    """Copy that measures these channels only."""
+    made = copy(trial)
+    for what in ("measurements", "timed", "std", "unknown_std"):
+        own = {name: row for name, row in getattr(trial, what).items() if name in channels}
+        object.__setattr__(made, what, own)
+    return made
+
+
 def unbounded(trial: Experiment, states: Collection[str]) -> Experiment:
     """Copy without bounds of these states."""
     made = copy(trial)
@@ -61,6 +70,16 @@ def driven(trial: Experiment, courses: Mapping[str, Array]) -> Experiment:
     object.__setattr__(made, "signals", {**trial.signals, **signals})
     object.__setattr__(made, "inputs", {**trial.inputs, **courses})
     object.__setattr__(made, "held", trial.held.difference(courses))
+    return made
+
+
+def undriven(trial: Experiment, inputs: Collection[str]) -> Experiment:
+    """Copy without these inputs."""
+    made = copy(trial)
+    for what in ("signals", "inputs"):
+        own = {name: row for name, row in getattr(trial, what).items() if name not in inputs}
+        object.__setattr__(made, what, own)
+    object.__setattr__(made, "held", trial.held.difference(inputs))
     return made
 
 

@@ -58,16 +58,43 @@ class Sines:
     def course(self, coefficients: Array, time: Array) -> Array:
         """The course (N,) of coefficients (2 w,) of sines and cosines, as large as the limits let
         it be."""
+        row = self._waves(time) @ coefficients
+        sizes = [(limit / size) for limit, size, _ in self._sizes(row, time) if size > 0.0]
+        return np.asarray(self.mean or 0.0) + row * min(sizes, default=0.0)
+
+    def pulled(self, coefficients: Array, time: Array, slopes: Array) -> Array:
+        """Derivatives (2 w,) by the coefficients of what has these derivatives (N,) by the values
+        of the course."""
+        waves = self._waves(time)
+        row = waves @ coefficients
+        sizes = [each for each in self._sizes(row, time) if each[1] > 0.0]
+        if not sizes:
+            return np.zeros_like(coefficients)
+        limit, size, bends = min(sizes, key=lambda each: each[0] / each[1])
+        return np.asarray(waves.T @ (slopes - (slopes @ row) / size * bends) * (limit / size))
+
+    def _waves(self, time: Array) -> Array:
+        """Sines and cosines (N, 2 w) without their means."""
         phase = 2.0 * np.pi * np.outer(time - time[0], self.frequencies(time))
-        row = np.hstack([np.sin(phase), np.cos(phase)]) @ coefficients
-        row = row - np.mean(row)
-        sizes = [
-            (self.rms, float(np.sqrt(np.mean(row**2)))),
-            (self.amplitude, float(np.abs(row).max())),
-            (self.rate, float(np.abs(np.diff(row) / np.diff(time)).max())),
-        ]
-        factors = [limit / size for limit, size in sizes if limit is not None and size > 0.0]
-        return np.asarray(self.mean or 0.0) + row * min(factors, default=0.0)
+        rows = np.hstack([np.sin(phase), np.cos(phase)])
+        return np.asarray(rows - rows.mean(axis=0))
+
+    def _sizes(self, row: Array, time: Array) -> list[tuple[float, float, Array]]:
+        """Limits that there are, sizes of a course without its mean (N,), their derivatives."""
+        found, steps = list[tuple[float, float, Array]](), np.diff(time)
+        if self.rms is not None:
+            size = float(np.sqrt(np.mean(row**2)))
+            found.append((self.rms, size, row / (len(row) * size or 1.0)))
+        if self.amplitude is not None:
+            k, bends = int(np.abs(row).argmax()), np.zeros_like(row)
+            bends[k] = np.sign(row[k])
+            found.append((self.amplitude, float(abs(row[k])), bends))
+        if self.rate is not None:
+            speeds, bends = np.diff(row) / steps, np.zeros_like(row)
+            k = int(np.abs(speeds).argmax())
+            bends[[k, k + 1]] = np.array([-1.0, 1.0]) * np.sign(speeds[k]) / steps[k]
+            found.append((self.rate, float(abs(speeds[k])), bends))
+        return found
 
 
 def sines(

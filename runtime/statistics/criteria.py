@@ -20,49 +20,71 @@ _POWER = 12.0
 
 
 class Criterion(Protocol):
-    """Number of a covariance (r, r), of estimates with these values (r,)."""
+    """Number of a covariance (r, r), of estimates with these values (r,), and its derivatives by
+    the entries of the covariance (r, r)."""
 
-    def __call__(self, covariance: Array, values: Array) -> float:
-        """The logarithm of a standard error."""
-
-
-def _relative(covariance: Array, values: Array) -> Array:
-    size = np.where(values != 0.0, np.abs(values), 1.0)
-    return covariance / np.outer(size, size)
+    def __call__(self, covariance: Array, values: Array) -> tuple[float, Array]:
+        """The logarithm of a standard error, and its derivatives."""
 
 
-def worst(covariance: Array, values: Array) -> float:
+def _sizes(values: Array) -> Array:
+    return np.where(values != 0.0, np.abs(values), 1.0)
+
+
+def worst(covariance: Array, values: Array) -> tuple[float, Array]:
     """The largest relative standard error."""
-    return float(0.5 * np.log(np.diag(_relative(covariance, values)).max()))
+    return _of_errors(covariance, values, np.inf)
 
 
-def nearly_worst(covariance: Array, values: Array) -> float:
+def nearly_worst(covariance: Array, values: Array) -> tuple[float, Array]:
     """The largest relative standard error by a mean of high power, which a search can follow."""
-    logs = 0.5 * np.log(np.diag(_relative(covariance, values)))
+    return _of_errors(covariance, values, _POWER)
+
+
+def _of_errors(covariance: Array, values: Array, power: float) -> tuple[float, Array]:
+    variances = np.diag(covariance)
+    logs = 0.5 * np.log(variances) - np.log(_sizes(values))
     top = float(logs.max())
-    return top + float(np.log(np.mean(np.exp(_POWER * (logs - top))))) / _POWER
+    if np.isinf(power):
+        weights = (logs == top).astype(float)
+        value = top
+    else:
+        weights = np.exp(power * (logs - top))
+        value = top + float(np.log(np.mean(weights))) / power
+    return value, np.diag(weights / weights.sum() / (2.0 * variances))
 
 
-def determinant(covariance: Array, values: Array) -> float:
+def determinant(covariance: Array, values: Array) -> tuple[float, Array]:
     """D-optimality: the geometric mean of the half axes of the ellipsoid of confidence."""
-    return float(0.5 * np.linalg.slogdet(_relative(covariance, values))[1] / len(values))
+    size, r = _sizes(values), len(values)
+    value = 0.5 * np.linalg.slogdet(covariance / np.outer(size, size))[1] / r
+    return float(value), np.asarray(np.linalg.inv(covariance) / (2.0 * r), dtype=np.float64)
 
 
-def average(covariance: Array, values: Array) -> float:
+def average(covariance: Array, values: Array) -> tuple[float, Array]:
     """A-optimality: the root mean square of the relative standard errors."""
-    return float(0.5 * np.log(np.trace(_relative(covariance, values)) / len(values)))
+    shares = np.diag(covariance) / _sizes(values) ** 2
+    slopes = np.diag(_sizes(values) ** -2 / (2.0 * shares.sum()))
+    return float(0.5 * np.log(shares.mean())), slopes
 
 
-def longest(covariance: Array, values: Array) -> float:
+def longest(covariance: Array, values: Array) -> tuple[float, Array]:
     """E-optimality: the longest half axis."""
-    return float(0.5 * np.log(np.linalg.eigvalsh(_relative(covariance, values))[-1]))
+    size = _sizes(values)
+    squares, axes = np.linalg.eigh(covariance / np.outer(size, size))
+    axis = axes[:, -1] / size
+    return float(0.5 * np.log(squares[-1])), np.outer(axis, axis) / (2.0 * squares[-1])
 
 
 def along(slopes: Array) -> Criterion:
-    """Criterion of a combination with these derivatives (r,): its standard error, not relative."""
+    """Criterion of a combination with these derivatives (r,): its standard error, not relative,
+    whether or not other estimates are known."""
+    used = np.flatnonzero(slopes)
+    outer = np.outer(slopes, slopes)
 
-    def of_combination(covariance: Array, values: Array) -> float:
-        return float(0.5 * np.log(slopes @ covariance @ slopes))
+    def of_combination(covariance: Array, values: Array) -> tuple[float, Array]:
+        variance = slopes[used] @ covariance[np.ix_(used, used)] @ slopes[used]
+        return float(0.5 * np.log(variance)), outer / (2.0 * variance)
 
     return of_combination
 
@@ -77,9 +99,13 @@ CRITERIA: Mapping[str, Criterion] = {
 
 
 def judged(criterion: Criterion, covariance: Array, values: Array) -> float:
-    """Criterion of a covariance; `UNKNOWN` where that is not known or not positive."""
-    if not np.isfinite(covariance).all() or not (np.diag(covariance) > 0.0).all():
+    """Criterion of a covariance, NaN for estimates that are not known; `UNKNOWN` where it is of
+    these, or the covariance not positive."""
+    if (np.diag(covariance) <= 0.0).any():
         return UNKNOWN
     with np.errstate(all="ignore"):
-        found = criterion(covariance, values)
+        try:
+            found = criterion(covariance, values)[0]
+        except np.linalg.LinAlgError:  # of eigenvalues of what is not known
+            return UNKNOWN
     return min(found, UNKNOWN) if np.isfinite(found) else UNKNOWN

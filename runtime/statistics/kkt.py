@@ -282,9 +282,13 @@ class KktFactors:
 
     def solve(self, variables: Array, constraints: Array) -> Array:
         """Solutions for sides (n, k) and (m, k), first n entries, zero for fixed variables."""
+        return self.solve_all(variables, constraints)[: self.n]
+
+    def solve_all(self, variables: Array, constraints: Array) -> Array:
+        """Solutions for sides (n, k) and (m, k), with those of constraints, (n + m, k)."""
         sides = np.vstack([variables, constraints])
         sides[self.gone] = 0.0
-        return self.factors.solve(sides)[: self.n]
+        return self.factors.solve(sides)
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         """Entries of variables `wanted` in the inverse, (k, k), zero for fixed ones; cached."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import matplotlib as mpl
@@ -11,6 +13,9 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.designing import _free, _planner, _slopes
+from kinesym.internal.fitting.designs import Designing
+from kinesym.runtime.statistics.subset import best_set
 
 mpl.use("Agg")
 t = ks.t
@@ -121,11 +126,111 @@ def test_samples_are_chosen_for_the_criterion_and_the_worst_guess() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["collocation", "shooting with a prior", "unknown input"])
+def test_sensors_are_the_best_of_all_subsets(kind: str) -> None:
+    """As of forecasts without the others; with an unknown input their information does not add."""
+    rows, time = {"a": v.diff(t), "b": 2 * x - v, "d": k * x}, np.linspace(0.0, 5.0, 51)
+    seen = {x: np.zeros(51), **dict.fromkeys(rows, np.zeros(51))}
+    std = {x: 0.02, "a": 0.05, "b": 0.03, "d": 0.2}
+    push, starts = {F: np.sin(time)}, {x: 0.2, v: 0.0}
+    about: Any = (spring().model, ks.Experiment(time, push, seen, std))
+    unknown: Any = {k: (0, 100), c: (0, 10)}
+    guess: Any = {k: 9.0, c: 0.5, **starts}
+    problem: ks.Collocation | ks.Shooting = ks.Collocation(*about, unknown, sensors=rows)
+    if kind == "shooting with a prior":
+        unknown, guess = {k: ks.normal(9.0, 0.2), c: (0, 10)}, {k: 9.0, c: 0.5}
+        problem = ks.Shooting(*about, unknown, initial=starts, sensors=rows)
+    if kind == "unknown input":
+        about, guess = (about[0], ks.Experiment(time, {}, seen, std)), {k: 9.0, **push, **starts}
+        more: Any = {"known": {c: 0.5}, "unknown_inputs": {F: None}}
+        problem = ks.Collocation(*about, {k: (0, 100)}, sensors=rows, **more)
+    found, names = ks.design(problem, guess, sensors=2), {"x", *rows}
+    left = [each for n in (1, 2, 3) for each in combinations(sorted(names), n)]
+    told = ks.forecast(problem, guess, without=left).variants.items()
+    worst = {
+        frozenset(names - {*varied.value}): max(
+            np.nan_to_num(row.standard_error, nan=np.inf) / row.value for row in each.table.values()
+        )
+        for varied, each in told
+    }
+    best = min((kept for kept in worst if len(kept) == 2), key=worst.__getitem__)
+    assert set(found.sensors) == best == set(found.trials[0].measured)
+    assert found.values[1] == pytest.approx(worst[best], rel=1e-6)
+    expected = {name: worst[best - {name}] for name in best}
+    assert found.sensors == pytest.approx(expected, rel=1e-6)
+    assert found.further == pytest.approx({n: worst[best | {n}] for n in names - best}, rel=1e-6)
+    assert "without it" in str(found) and len(found.plot().axes) == 2
+
+
+def test_sensors_then_courses_and_samples_of_them() -> None:
+    model, time = spring().model, np.linspace(0.0, 5.0, 51)
+    seen, std = {x: np.zeros(51), v: np.zeros(51)}, {x: 0.02, v: 0.03}
+    plan = ks.Experiment(time, {F: 0.1 * np.sin(time)}, seen, std)
+    problem = ks.Shooting(model, plan, {k: (0, 100), c: (0, 10)}, initial={x: 0.0, v: 0.0})
+    limits = {F: ks.sines(band=(0.1, 1.0), rms=0.1, waves=1)}
+    about: Any = {"sensors": 1, "samples": 9, "tries": 1, "iterations": 2}
+    found = ks.design(problem, {k: 9.0, c: 0.5}, limits, **about)
+    [kept] = found.sensors
+    assert list(found.times) == list(found.trials[0].measured) == [kept]
+    assert len(found.times[kept][0]) == 9
+    again = ks.Shooting(model, found.trials, {k: (0, 100), c: (0, 10)}, initial={x: 0.0, v: 0.0})
+    told = ks.forecast(again, {k: 9.0, c: 0.5}).parameters.table.values()
+    assert found.values[1] == pytest.approx(max(r.standard_error / r.value for r in told), rel=1e-4)
+
+
+def test_the_best_set_of_many_is_found_by_exchanges() -> None:
+    """As the best of all 5,005 by enumeration."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((15, 3)) * rng.uniform(0.2, 2.0, (15, 1))
+
+    def value(mask: Any) -> float:
+        return -float(np.linalg.slogdet(rows[mask].T @ rows[mask] + 1e-9 * np.eye(3))[1])
+
+    best = min(value(np.isin(np.arange(15), s)) for s in combinations(range(15), 6))
+    assert value(best_set(value, 15, 6)) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_the_shortest_experiment_is_the_first_that_comes_to_the_goal(kind: str) -> None:
+    """One step less does not; the rate of samples is kept, and the motion is the same."""
+    time, long = np.linspace(0.0, 5.0, 51), np.linspace(0.0, 20.0, 201)
+    push = ks.Signal(long, np.sin(long))
+    about: Any = (spring().model, ks.Experiment(time, {F: push}, {x: np.zeros(51)}, {x: 0.01}))
+    unknown, starts = {k: (0, 100), c: (0, 10)}, {x: 0.2, v: 0.0}
+    guess: Any = {k: 9.0, c: 0.5}
+    problem: Any = ks.Shooting(*about, unknown, initial=starts)
+    if kind == "collocation":
+        problem, guess = ks.Collocation(*about, unknown), {**guess, **starts}
+    found = ks.design(problem, guess, {"duration": (2.0, 20.0)}, goal=0.05)
+    assert len(found.trials[0].grid) == round(10 * found.seconds) + 1
+    seconds = [found.seconds - 0.1, found.seconds]
+    told = ks.forecast(problem, guess, seconds=seconds).variants.values()
+    before, after = (
+        max(row.standard_error / row.value for row in each.table.values()) for each in told
+    )
+    assert before > 0.05 >= after == pytest.approx(found.values[1], rel=1e-6)
+    assert f"{found.seconds:g} s come to 0.05; 20 s come to" in str(found)
+    assert len(found.plot().axes) == 2
+    never = ks.design(problem, guess, {"duration": (2.0, 20.0)}, goal=1e-4)
+    assert "no duration comes to 0.0001: 20 s come to" in str(never)
+
+
+def test_a_course_with_a_duration_is_designed_for_the_longest() -> None:
+    limits = ks.sines(band=(0.1, 1.0), rms=1.0, waves=1)
+    over = {F: limits, "duration": (2.0, 10.0)}
+    found = ks.design(spring(), GUESS, over, goal=0.1, tries=1, iterations=1)
+    assert found.seconds < 10.0 and found.values[1] <= 0.1 < max(found.durations.values())
+    again = ks.Collocation(spring().model, found.trials, {k: (0, 100), c: (0, 10)})
+    told = ks.forecast(again, GUESS).parameters.table.values()
+    assert found.values[1] == pytest.approx(max(r.standard_error / r.value for r in told), rel=1e-6)
+
+
 def test_one_owner_is_a_criterion() -> None:
     problem = spring(2, {k: ks.per("subject"), c: (0, 10)})
     guess = {**GUESS, k: {"s0": 8.0, "s1": 20.0}}
     found = ks.design(problem, guess, samples=9, criterion="k[s1]", tries=1)
-    assert found.values[1] == found.after.parameters.table["k[s1]"].standard_error
+    told = found.after.parameters.table["k[s1]"].standard_error
+    assert found.values[1] == pytest.approx(told, rel=1e-12)
     assert len(found.times["x"][1]) > len(found.times["x"][0])
 
 
@@ -181,6 +286,11 @@ def test_a_band_holds(band: tuple[float, float]) -> None:
         ({"samples": {"z": 2}}, "a channel of samples"),
         ({"samples": 0}, "samples"),
         ({"over": [F], "tries": 0}, "tries"),
+        ({"over": {"duration": (2, 5)}}, "a longer experiment never tells less"),
+        ({"over": [F], "goal": 0.1}, "goal is of the shortest experiment"),
+        ({"over": {"duration": 5}, "goal": 0.1}, "the duration is free between (low, high)"),
+        ({"over": {"duration": (2, 5)}, "goal": 0.1, "samples": 3}, "leave samples out"),
+        ({"sensors": 1}, "sensors=1 leaves nothing to choose: measured are x"),
     ],
 )
 def test_bad_input(about: dict[str, Any], words: str) -> None:
@@ -202,6 +312,62 @@ def test_an_input_that_acts_later_keeps_its_past() -> None:
     limits = {F: ks.sines(rms=1.0, waves=1)}
     found = ks.design(problem, {k: 1.0, x: 0.0}, limits, tries=1, iterations=1)
     np.testing.assert_allclose(found.trials[0].signals["F"]([-0.5]), 2.0)
+
+
+def pendulum(*channels: str) -> ks.Collocation:
+    """Outputs with second derivatives."""
+    x_, v_ = spring().model.states
+    rates = [x_.diff(t) - v_, v_.diff(t) + k * sp.sin(x_) + c * v_ - F]
+    model = ks.Model("p", [x_, v_], [F], [k, c], rates, outputs={"a": v.diff(t), "s": x * v})
+    time, none = np.linspace(0.0, 5.0, 51), np.zeros(51)
+    seen = {name: none for name in channels}
+    plan = ks.Experiment(time, {F: np.sin(time)}, seen, dict.fromkeys(channels, 0.05))
+    return ks.Collocation(model, plan, {k: (0, 100), c: (0, 10)})
+
+
+RMS = ks.sines(band=(0.1, 1.5), rms=0.4, waves=2)
+
+
+@pytest.mark.parametrize(
+    ("problem", "over", "wanted"),
+    [
+        (spring(), {F: replace(RMS, amplitude=0.5), x: (-0.2, 0.3)}, "worst"),
+        (spring(bounds={x: (-9.0, 0.01)}), {F: replace(RMS, rms=None, rate=1.0)}, "A"),
+        (spring(path=[x * v <= 1e-3]), {F: RMS}, "E"),
+        (spring(2, {k: ks.log_scale(0.1, 99), c: ks.normal(0.5, 0.1)}), {F: RMS}, "D"),
+        (pendulum("a", "s"), {F: RMS, x: (-0.2, 0.9)}, k / c),
+        (spring(scheme="trapezoid"), {x: (-0.2, 0.3)}, "worst"),
+    ],
+)
+def test_derivatives_of_criteria(problem: ks.Collocation, over: Any, wanted: Any) -> None:
+    """Through the factors, against differences of forecasts."""
+    free = _free(problem, over)
+    guess = {"k": 9.0, "c": 0.5, "x": 0.0, "v": 0.1}
+    search = Designing(
+        _planner(problem, ()), problem.trials, [guess], free, wanted, _slopes(problem, free)
+    )
+    here = free.normal(free.drawn(np.random.default_rng(2)))
+    assert search._is_exact(here)
+    value, slopes = search.looked(here)
+    way = np.random.default_rng(3).standard_normal(len(here))
+    up, down = (search.value(here + step * way) for step in (1e-5, -1e-5))
+    assert slopes @ way == pytest.approx((up - down) / 2e-5, rel=1e-5)
+    assert value == search.value(here)
+
+
+def test_what_has_no_exact_derivatives_is_designed_by_differences() -> None:
+    """An input that a sensor shows at the start, where the scheme does not know it."""
+    time, none = np.linspace(0.0, 5.0, 51), np.zeros(51)
+    plan = ks.Experiment(time, {F: np.sin(time)}, {"p": none}, {"p": 0.05})
+    unknown = {k: (0, 100), c: (0, 10)}
+    problem = ks.Collocation(spring().model, plan, unknown, sensors={"p": k * x + 2 * F})
+    free = _free(problem, {F: replace(RMS, waves=1)})
+    guess = {"k": 9.0, "c": 0.5, "x": 0.0, "v": 0.1}
+    search = Designing(
+        _planner(problem, ()), problem.trials, [guess], free, "worst", _slopes(problem, free)
+    )
+    assert not search._is_exact(np.ones(2))
+    assert search.improved(np.ones(2), 1)[1] < search.value(np.ones(2))
 
 
 def test_no_frequencies_without_a_duration() -> None:

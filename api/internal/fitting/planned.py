@@ -37,6 +37,8 @@ from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trials import Trials
+from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.optimizers import Chosen
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.planned import unbounded
@@ -44,7 +46,6 @@ from kinesym.runtime.statistics.covariance import sizes
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import solver
 from kinesym.runtime.status import Solve
-from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of
 
 #: Steps to a motion that meets the equations, at most; from a simulation one or two suffice.
@@ -68,13 +69,11 @@ _LEAST = 0.05
 
 
 class Passed(NamedTuple):
-    """A bound or inequality that a motion passes in a trial, by how much at most, and the root mean
-    square of that as a share of its size."""
+    """A bound or inequality that a motion passes in a trial, and by how much at most."""
 
     condition: str
     trial: int
     most: float
-    share: float
 
     def __str__(self) -> str:
         return (
@@ -88,12 +87,14 @@ class CollocationPlan:
     """A problem of collocation, and the free vector of the assumed motion, which meets the
     equations as `motion_near` makes it. `plan.fit().covariance` is a function of both alone.
     limits : bounds of the motion as the problem has them, which do not move it; those of states are
-    taken away. notes : on how far it is from what the guess says."""
+    taken away. notes : on how far it is from what the guess says. held : whether it is the motion
+    from its starts; see `motion_near`."""
 
     problem: Discretisation
     z: Array
     limits: tuple[Array, Array]
     notes: Sequence[str] = ()
+    held: bool = True
 
     @staticmethod
     def of(problem: Discretisation, guess: Any) -> CollocationPlan:
@@ -103,8 +104,9 @@ class CollocationPlan:
         guesses = FirstGuess(problem)
         by_name = isinstance(guess, Mapping | None)
         z = guesses.assumed(guess) if by_name else guesses.pack(guess)
-        found = motion_near(problem, z, held=not guesses.gives_courses(guess))
-        return CollocationPlan(problem, found, limits, list(_moved(problem, z, found)))
+        held = not guesses.gives_courses(guess)
+        found = motion_near(problem, z, held=held)
+        return CollocationPlan(problem, found, limits, list(_moved(problem, z, found)), held)
 
     @property
     def runs(self) -> Sequence[Trajectory]:
@@ -137,7 +139,22 @@ class CollocationPlan:
     @cached_property
     def passed(self) -> Sequence[Passed]:
         """Bounds of states, and inequalities, that the motion passes."""
+        return [own for own, share in self._limits if share.max(initial=0.0) > _SLIGHT]
+
+    @property
+    def excess(self) -> float:
+        """Sum over bounds and conditions of the mean square by which they are passed, as shares:
+        smooth, and zero where none is."""
+        return float(sum(np.mean(share**2) for _, share in self._limits if len(share)))
+
+    @cached_property
+    def _limits(self) -> Sequence[tuple[Passed, Array]]:
         return list(_passed(self.problem, self.z, self.limits))
+
+    @property
+    def additive(self) -> bool:
+        """Whether the information of samples adds up: not with process noise."""
+        return not self.problem.estimation.integrated
 
     @property
     def inputs(self) -> Sequence[str]:
@@ -153,14 +170,37 @@ class CollocationPlan:
         question = replace(self.problem.formulation.question, trials=list(trials))
         return Discretisation.of(*formulate(question), self.problem.threads)
 
+    def told(self) -> tuple[Array, Array]:
+        """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
+        values (r,). Raises as `Curvature.confidence`."""
+        problem, estimation = self._noiseless, self.problem.estimation
+        if estimation.mixed or estimation.integrated:
+            return covariance_of(self.fit())
+        covariance = Curvature.at(problem, self._bare(problem)).confidence().covariance
+        return covariance, np.array(list(problem.estimates(self.z).values()))
+
+    @property
+    def _noiseless(self) -> Discretisation:
+        """The problem with the record that the motion would leave without noise."""
+        record = noiseless(self.runs)
+        return self.problem.on(remeasured(self.trials, record)).with_priors(self._priors())
+
     def fit(self) -> Solution:
         """The fit of the record without noise. Raises as `Curvature.confidence`."""
-        record = noiseless(self.runs)
-        problem = self.problem.on(remeasured(self.trials, record)).with_priors(self._priors())
-        integrated = problem.estimation.integrated
+        problem, estimation = self._noiseless, self.problem.estimation
         # what else the objective has draws the fit away from the assumed motion
-        if problem.estimation.mixed and not integrated:
+        if estimation.mixed and not estimation.integrated:
             return fitted_as(problem, self.z, None, SolverOptions({}))
+        bare = self._bare(problem)
+        if estimation.integrated:
+            about = self._of_process_noise()
+        else:
+            about = Curvature.at(problem, bare).uncertainty()
+        solution = replace(bare, uncertainty=[about], reasons=None)
+        return replace(solution, inference=partial(inference, problem, solution))
+
+    def _bare(self, problem: Discretisation) -> Solution:
+        """The assumed motion as a solution, of whose errors nothing is said."""
         none, rows = np.zeros_like(self.z), np.zeros(problem.n_constraints)
         found = Solved(
             z=self.z,
@@ -170,13 +210,7 @@ class CollocationPlan:
             evaluation=0.0,
             log="",
         )
-        bare = solution_of(problem, found, 0.0, partial(_nothing, problem))
-        if integrated:
-            about = self._of_process_noise()
-        else:
-            about = Curvature.at(problem, bare).uncertainty()
-        solution = replace(bare, uncertainty=[about], reasons=None)
-        return replace(solution, inference=partial(inference, problem, solution))
+        return solution_of(problem, found, 0.0, partial(_nothing, problem))
 
     def _priors(self) -> dict[str, tuple[float, float]]:
         """Means and standard deviations of priors as if they, too, were measured without noise: of
@@ -253,9 +287,19 @@ class ShootingPlan:
         return ()
 
     @property
+    def excess(self) -> float:
+        """Excess over bounds of states: there are none."""
+        return 0.0
+
+    @property
     def notes(self) -> Sequence[str]:
         """Sentences on how far the motion is from what the guess says: it is that."""
         return ()
+
+    @property
+    def additive(self) -> bool:
+        """Whether the information of samples adds up."""
+        return True
 
     @property
     def inputs(self) -> Sequence[str]:
@@ -264,9 +308,7 @@ class ShootingPlan:
 
     def on(self, trials: Sequence[Experiment]) -> ShootingPlan:
         """The same motion, measured otherwise on the same grids."""
-        parts = 1 if isinstance(self.problem.system, Hybrid) else self.problem.given.steps.substeps
-        given = self.problem.given.on(trials, parts)
-        return replace(self, problem=self.problem.with_arguments(given))
+        return replace(self, problem=self.problem.on(trials))
 
     def asked_of(self, trials: Sequence[Experiment]) -> ShootingProblem:
         """The same question about other trials, or about the same ones several times."""
@@ -278,8 +320,20 @@ class ShootingPlan:
             starts = [*starts] * times
         return ShootingProblem.of(replace(question, trials=list(trials), initial=starts))
 
+    def told(self) -> tuple[Array, Array]:
+        """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
+        values (r,)."""
+        r = len(self.owned.names)
+        return self._task.confidence(self.q, _SQUARES).covariance[:r, :r], self.q[:r]
+
     def fit(self) -> Fit:
         """The fit of the record without noise."""
+        task = self._task
+        return task.found([Step(task.trials.cost(self.q), self.q)], _SQUARES)
+
+    @property
+    def _task(self) -> Identification:
+        """The identification from the record without noise."""
         plan = self.on(remeasured(self.trials, noiseless(self.runs)))
         task = plan.problem.identification()
         if priors := task.trials.priors:  # as if they, too, were measured without noise
@@ -287,11 +341,20 @@ class ShootingPlan:
             means = np.where(priors.log, np.log(np.where(priors.log, values, 1.0)), values)
             trials.priors = replace(priors, means=means)
             task = replace(task, task=replace(task.task, trials=trials))
-        chosen = Chosen("least-squares", True, False, 1e-10, 0, {})
-        return task.found([Step(task.trials.cost(self.q), self.q)], chosen)
+        return task
 
+
+#: What a fit by shooting is judged as: the minimum of a sum of squares.
+_SQUARES = Chosen("least-squares", True, False, 1e-10, 0, {})
 
 Plan = CollocationPlan | ShootingPlan
+
+
+def covariance_of(fit: Trials) -> tuple[Array, Array]:
+    """Covariance (r, r) and values (r,) of the parameters of a fit."""
+    [about] = fit.uncertainty
+    places = [list(about.names).index(name) for name in fit.parameters]
+    return about.covariance[np.ix_(places, places)], np.array(list(fit.parameters.values()))
 
 
 def _experiments(trials: Any) -> Sequence[Experiment]:
@@ -359,27 +422,28 @@ def _moved(problem: Discretisation, guess: Array, z: Array) -> Iterator[str]:
             )
 
 
-def _passed(problem: Discretisation, z: Array, limits: tuple[Array, Array]) -> Iterator[Passed]:
-    """See `CollocationPlan.passed`."""
-    layout, off = problem.layout, (beyond(z, limits), _shares(z, limits))
+def _passed(
+    problem: Discretisation, z: Array, limits: tuple[Array, Array]
+) -> Iterator[tuple[Passed, Array]]:
+    """Bounds and conditions of a motion, passed or not, with the share of each place."""
+    layout, off = problem.layout, (beyond(z, limits), shares_beyond(z, limits))
     for k in range(len(problem.trials)):
         rows = (layout.named_rows(each, k) for each in off)
         for (name, place, excess), (_, _, share) in zip(*rows, strict=True):
             if place is None or name not in layout.at_nodes:
-                yield from _if_passed(f"bounds of {name}", k, excess, share)
+                yield _if_passed(f"bounds of {name}", k, excess, share)
     sides, found = problem.constraint_bounds, problem.constraints(z)
     excess = np.where(np.less(*sides), beyond(found, sides), 0.0)
-    shares = np.where(np.less(*sides), _shares(found, sides), 0.0)
+    shares = np.where(np.less(*sides), shares_beyond(found, sides), 0.0)
     for k, _, label, here in layout.constraint_rows():
-        yield from _if_passed(str(label), k, excess[here], shares[here])
+        yield _if_passed(str(label), k, excess[here], shares[here])
 
 
-def _if_passed(condition: str, trial: int, excess: Array, share: Array) -> Iterator[Passed]:
-    if share.max(initial=0.0) > _SLIGHT:
-        yield Passed(condition, trial, float(excess.max()), float(np.sqrt(np.mean(share**2))))
+def _if_passed(condition: str, trial: int, excess: Array, share: Array) -> tuple[Passed, Array]:
+    return Passed(condition, trial, float(excess.max(initial=0.0))), share
 
 
-def _shares(values: Array, bounds: tuple[Array, Array]) -> Array:
+def shares_beyond(values: Array, bounds: tuple[Array, Array]) -> Array:
     """Distance of values (n,) outside their bounds, as a share of the size of the bound: its own,
     or some of the span where it is near zero."""
     with np.errstate(invalid="ignore"):
@@ -414,22 +478,12 @@ def motion_near(
     there is none near z.
     """
     layout, (low, high) = problem.layout, problem.constraint_bounds
-    size = sizes(problem.nlp, z)
-    alone = {*layout.states} - {*layout.at_nodes}  # without a rate: they follow from the others,
-    follows = entries_of(layout, [alone] * len(problem.trials))  # and may be nearly zero here
-    size[follows] = size.max(initial=1.0)
-    size[size <= _ROUNDING * size.max(initial=0.0)] = 1.0
-    stiffness = size**-2.0
-    lower, upper = problem.variable_bounds
-    stiffness[layout.parameter_offset :] = np.inf
-    stiffness[lower == upper] = np.inf
-    stiffness[[end.place for end in problem.ends.values() if not end.determined]] = np.inf
+    size = _sizes_of_motion(problem, z)
+    stiffness = motion_stiffness(problem, z, held)
     if noise is not None:
         driven = ~np.isnan(noise)
         z = np.where(driven, noise, z)
         stiffness[driven] = np.inf
-    if held:
-        stiffness *= _firm(problem)
     softness = np.where(low == high, 0.0, np.inf)
     i, j = problem.nlp.hessian_structure.arrays()
     hessian, rows = (i, j, np.zeros(len(i))), problem.nlp.jacobian_structure.arrays()
@@ -451,6 +505,26 @@ def motion_near(
         "no motion that meets the equations and conditions is near the guess; give trajectories of "
         "the states in it, as of ks.simulate"
     )
+
+
+def _sizes_of_motion(problem: Discretisation, z: Array) -> Array:
+    """Sizes (n,) of the entries of a motion, none of them zero."""
+    layout, size = problem.layout, sizes(problem.nlp, z)
+    alone = {*layout.states} - {*layout.at_nodes}  # without a rate: they follow from the others,
+    follows = entries_of(layout, [alone] * len(problem.trials))  # and may be nearly zero here
+    size[follows] = size.max(initial=1.0)
+    size[size <= _ROUNDING * size.max(initial=0.0)] = 1.0
+    return size
+
+
+def motion_stiffness(problem: Discretisation, z: Array, held: bool) -> Array:
+    """Weights (n,) of squares of the steps to a motion, see `motion_near`: infinite for what does
+    not move, the parameters and whatever is fixed."""
+    stiffness, (lower, upper) = _sizes_of_motion(problem, z) ** -2.0, problem.variable_bounds
+    stiffness[problem.layout.parameter_offset :] = np.inf
+    stiffness[lower == upper] = np.inf
+    stiffness[[end.place for end in problem.ends.values() if not end.determined]] = np.inf
+    return stiffness * _firm(problem) if held else stiffness
 
 
 def _firm(problem: Discretisation) -> Array:

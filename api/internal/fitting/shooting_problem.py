@@ -5,7 +5,7 @@ It is a value: a problem of other trials, or with other numbers, has the same li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -19,6 +19,7 @@ from kinesym.internal.fitting.shooting_starts import in_groups, together
 from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.delay_sources import undelayed_objective
 from kinesym.internal.problems.homotopy import with_homotopy
+from kinesym.internal.problems.hybrid_signals import hybrid_signals
 from kinesym.internal.problems.observer import observer
 from kinesym.internal.problems.problem import lowered_for_method
 from kinesym.internal.problems.question import ShootingQuestion
@@ -43,6 +44,7 @@ from kinesym.runtime.shooting.estimate_shifts import FinerTrials
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -102,6 +104,20 @@ class ShootingProblem:
     def with_arguments(self, given: ShootingArguments) -> ShootingProblem:
         """The same problem, and library, of other trials."""
         return replace(self, given=given)
+
+    def on(
+        self, trials: Sequence[Experiment], starts: Mapping[str, Sequence[float]] | None = None
+    ) -> ShootingProblem:
+        """The same problem, and library, of other trials on the same grids. starts : other numbers
+        for starts that are known, by state one for each trial."""
+        given, system, more = self.given, self.system, (starts or {}).items()
+        rows = [{**row, **{x: own[k] for x, own in more}} for k, row in enumerate(given.starts)]
+        if isinstance(system, Hybrid):
+            signals = [hybrid_signals(system, trial, k) for k, trial in enumerate(trials)]
+            made = replace(given.on(trials, 1), signals=signals)
+        else:
+            made = given.on(trials, given.steps.substeps)
+        return self.with_arguments(replace(made, starts=rows))
 
     @property
     def kernels(self) -> Program:
