@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import count
+from typing import ClassVar
 
 import numpy as np
 import sympy as sp
 
-from kinesym.symbolic.prime_field import Residues
+from kinesym.symbolic.prime_field import Residues, product, residue
 
 #: Multiple of p + 1: there are points of the circle for multiples of pi / 120.
 _ANGLES = 240
@@ -33,6 +34,7 @@ class Field:
     """Integers modulo a prime p between 2^30 and 2^31, one of some 300,000."""
 
     p: int
+    kind: ClassVar[type] = np.int64
 
     @classmethod
     def random(cls, generator: np.random.Generator) -> Field:
@@ -45,6 +47,18 @@ class Field:
     def drawn(self, generator: np.random.Generator, *shape: int) -> Residues:
         """Random residues but zero."""
         return generator.integers(1, self.p, shape)
+
+    def reduced(self, values: Residues) -> Residues:
+        """Sums and products modulo p."""
+        return values % self.p
+
+    def number(self, value: Fraction) -> int:
+        """A rational number modulo p."""
+        return residue(value, self.p)
+
+    def product(self, a: Residues, b: Residues) -> Residues:
+        """Product of matrices modulo p."""
+        return product(a, b, self.p)
 
     def inverses(self, values: Residues) -> Residues:
         """1 / value of each, zero for zero."""

@@ -1,0 +1,305 @@
+"""Values of unknowns that give the same outputs, sought in floating point from many starts.
+
+The coefficients of the power series of the outputs at a random base point are given; signs and
+exchanges of unknowns are tried as they are, then Levenberg-Marquardt's method goes from them and
+from random starts to the same coefficients. Residuals are multiplied by the inverse of their
+derivatives at the base point, so that steps are as good near images of the base point by signs and
+exchanges as near itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from kinesym.symbolic.identifiability.null import Asked, Silent
+from kinesym.symbolic.identifiability.real import Reals, coefficients
+from kinesym.symbolic.prime_field import echelon
+
+#: Base points, and starts, at most.
+_BASES = 3
+_STARTS = 240
+#: Images by two signs or exchanges that are tried as they are, at most.
+_IMAGES = 2000
+#: Numbers that may be computed, about a second's worth: fewer starts of large models.
+_WORK = 1.5e8
+#: Iterations while what was changed is held, and then of all.
+_HELD, _FREE = 15, 30
+#: Logarithm of the largest ratio of a random value to 1, and scatter of that of random starts.
+_SPREAD, _SCATTER = 0.8, 0.7
+#: Share of negative random starts.
+_NEGATIVE = 0.15
+#: First damping, relative to the largest singular value: from, to, so that starts differ.
+_DAMPING = 1e-3, 1.0
+#: Largest Newton step, relative to values, of a solution; least change of another one.
+_CONVERGED, _OTHER = 1e-4, 1e-3
+#: Largest difference of coefficients of higher orders, relative to what unknowns change.
+_AGREE = 1e-6
+#: Logarithm of the largest ratio of a value near a base point to that there.
+_NEAR = 0.1
+
+#: A sign of one unknown, or an exchange of two.
+Move = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """Values of the unknowns that give the same outputs as others: at a base point, by number.
+
+    left : what is left of residual and Newton step. moves : signs and exchanges that lead there, if
+    it was found by these.
+    """
+
+    base: int
+    values: Reals
+    left: float
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Fibre:
+    """Solutions that share their outputs with base points.
+
+    free : numbers of unknowns that are solved for: all but as many as there are directions without
+    effect. places : of all unknowns. parameters : how many of these are. inputs : coefficients.
+    base : values of all variables by place, (bases,). order : of the series that are equal.
+    """
+
+    asked: Asked
+    free: Sequence[int]
+    places: Sequence[int]
+    parameters: int
+    inputs: Reals
+    base: Mapping[int, Reals]
+    order: int
+    generator: np.random.Generator
+
+    @property
+    def count(self) -> int:
+        """Number of base points."""
+        return len(next(iter(self.base.values())))
+
+    @cached_property
+    def values(self) -> Reals:
+        """Values of the unknowns at the base points, (bases, n)."""
+        return np.stack([self.base[place] for place in self.places], axis=1)
+
+    def at(self, which: Sequence[int], values: Reals, by: Sequence[int], order: int) -> Reals:
+        """Coefficients where the unknowns have other values (P, n) than at these base points, with
+        derivatives by some places."""
+        rows = np.asarray(which)
+        moved = {place: v[rows] for place, v in self.base.items()}
+        moved |= dict(zip(self.places, values.T, strict=True))
+        return coefficients(self.asked.system, moved, by, self.inputs, order)
+
+    @cached_property
+    def _long(self) -> tuple[Reals, Reals]:
+        """Coefficients at the base points to a higher order, and their sizes."""
+        by = [self.places[k] for k in self.free]
+        found = self.at(range(self.count), self.values, by, 2 * self.order + 3)
+        sizes = np.linalg.norm(found[:, :, 1:] * self.values[:, None, self.free], axis=2)
+        given = found[:, :, 0]
+        return given, np.where(sizes > 1e-12, sizes, np.maximum(abs(given), 1.0))
+
+    def error(self, which: Sequence[int], values: Reals) -> Reals:
+        """Largest difference of coefficients from those at base points, to a higher order than was
+        solved for, relative to what unknowns change them by."""
+        given, sizes = self._long
+        found = self.at(which, values, (), 2 * self.order + 3)[:, :, 0]
+        error = (abs(found - given[which]) / sizes[which]).max(axis=1, initial=0.0)
+        return np.where(np.isfinite(error), error, np.inf)
+
+    @property
+    def usable(self) -> list[int]:
+        """Base points at which the outputs have series."""
+        return [b for b in range(self.count) if np.isfinite(self._long[0][b]).all()]
+
+    def near(self, base: int, count: int, vary: Sequence[int]) -> Fibre:
+        """Points around a base point, where some places vary."""
+        found = {place: np.repeat(v[base], count) for place, v in self.base.items()}
+        for place in vary:
+            found[place] = found[place] * np.exp(self.generator.uniform(-_NEAR, _NEAR, count))
+        return replace(self, base=found)
+
+    def roots(self) -> tuple[list[Root], int]:
+        """Other solutions, images by signs and exchanges before what starts lead to; and how many
+        points were tried."""
+        usable = self.usable
+        if not self.free or not usable:
+            return [], 0
+        images, some = self._images(usable[0])
+        others, more = self._from_starts(usable)
+        return [*images, *others], some + more
+
+    # -- signs and exchanges ---------------------------------------------------------------------
+
+    def _moves(self) -> list[Move]:
+        """Signs, and exchanges of two parameters or two starts."""
+        n = len(self.places)
+        pairs = [(a, b) for a, b in combinations(range(n), 2) if self._alike(a, b)]
+        return [*((k,) for k in range(n)), *pairs]
+
+    def _alike(self, a: int, b: int) -> bool:
+        return (a < self.parameters) == (b < self.parameters)
+
+    def _images(self, base: int) -> tuple[list[Root], int]:
+        moves = self._moves()
+        several = [(move,) for move in moves] + [
+            (a, b) for a, b in combinations(moves, 2) if not set(a) & set(b)
+        ]
+        if len(several) > _IMAGES:
+            chosen = self.generator.permutation(len(several) - len(moves)) + len(moves)
+            kept = [*range(len(moves)), *chosen[: max(_IMAGES - len(moves), 0)]]
+            several = [several[k] for k in kept]
+        values = np.array([moved(self.values[base], some) for some in several])
+        found = list[Root]()
+        size = len(self.asked.system.steps) * (2 * self.order + 4)
+        part = max(int(1e7 / size), 1)
+        for first in range(0, len(several), part):
+            rows = values[first : first + part]
+            errors = self.error(np.full(len(rows), base), rows)
+            for k in np.flatnonzero(errors < 1e-9):
+                found.append(Root(base, rows[k], 0.0, several[first + k]))
+        return found, len(several)
+
+    # -- starts ----------------------------------------------------------------------------------
+
+    def _starts(self, bases: Sequence[int]) -> tuple[Reals, Reals, Reals]:
+        """Base points, relative values of free unknowns, and which of them are not held: a sign or
+        an exchange, or random values."""
+        draw, m = self.generator, len(self.free)
+        each = (_HELD + _FREE) * len(self.asked.system.steps) * (self.order + 2) * (m + 1)
+        count = int(np.clip(_WORK / each, 8 * len(bases), _STARTS))
+        rows = np.resize(bases, count)
+        starts, held = np.exp(draw.normal(size=(count, m)) * _SCATTER), np.ones((count, m))
+        starts *= np.where(draw.random((count, m)) < _NEGATIVE, -1.0, 1.0)
+        number = {k: j for j, k in enumerate(self.free)}
+        moves = [move for move in self._moves() if all(k in number for k in move)]
+        some = draw.permutation(np.resize(np.arange(len(moves)), count // 2))
+        for k, which in enumerate(some):
+            before = self.values[rows[k]]
+            starts[k] = (moved(before, [moves[which]]) / before)[self.free]
+            held[k, [number[j] for j in moves[which]]] = 0.0
+        mixed = draw.permutation(count)
+        return rows[mixed], starts[mixed], held[mixed]
+
+    def _from_starts(self, bases: Sequence[int]) -> tuple[list[Root], int]:
+        rows, start, free = self._starts(bases)
+        for turns, mask in ((_HELD, free), (_FREE, np.ones_like(free))):
+            start, left = self.solved(rows, start, mask, turns)
+        values = self.values[rows].copy()
+        values[:, self.free] *= start
+        other = (abs(start - 1.0) > _OTHER).any(axis=1) & (left < _CONVERGED)
+        found = np.flatnonzero(other)
+        if not len(found):
+            return [], len(rows)
+        errors = self.error(rows[found], values[found])
+        good = found[errors < _AGREE]
+        return [Root(int(rows[k]), values[k], left[k]) for k in good], len(rows)
+
+    def solved(
+        self, rows: Reals, start: Reals, mask: Reals, turns: int
+    ) -> tuple[Reals, Reals]:
+        """Relative values (P, m) of free unknowns after iterations, and what is left of the larger
+        of residual and Newton step; rows : the base points; mask : 0 where held."""
+        return _solved(self._whitened(rows, mask), start, turns)
+
+    def _whitened(
+        self, rows: Reals, mask: Reals
+    ) -> Callable[[Reals, Reals], tuple[Reals, Reals]]:
+        """Residuals and derivatives by relative values of free unknowns, in units in which these
+        are 1 at the base points."""
+        order, by = self.order + 1, [self.places[k] for k in self.free]
+        bases = self.at(range(self.count), self.values, by, order)
+        scale = self.values[:, self.free]
+        given = bases[:, :, 0]
+        whitenings = np.stack([
+            _whitening(j * s) for j, s in zip(bases[:, :, 1:], scale, strict=True)
+        ])  # fmt: skip
+
+        def residuals(z: Reals, which: Reals) -> tuple[Reals, Reals]:
+            b = rows[which]
+            values = self.values[b].copy()
+            values[:, self.free] *= z
+            found = self.at(b, values, by, order)
+            left = found[:, :, 0] - given[b]
+            slopes = whitenings[b] @ (found[:, :, 1:] * scale[b][:, None, :])
+            return np.einsum("pij,pj->pi", whitenings[b], left), slopes * mask[which][:, None, :]
+
+        return residuals
+
+
+def fibre_of(
+    asked: Asked, silent: Silent, parameters: int, generator: np.random.Generator
+) -> Fibre:
+    """Random base points. silent : directions of the unknowns asked for."""
+    system, n = asked.system, silent.basis.shape[1]
+    fixed = set(echelon(silent.basis, silent.p)[1])
+    inputs = generator.normal(size=(2 * silent.order + 4, len(system.inputs)))
+    groups = (system.parameters, system.states, system.rates, [system.time])
+    every = [place for group in groups for place in group]
+    base = {place: np.exp(generator.uniform(-_SPREAD, _SPREAD, _BASES)) for place in every}
+    base |= {u: np.full(_BASES, inputs[0, j]) for j, u in enumerate(system.inputs)}
+    free = [k for k in range(n) if k not in fixed]
+    return Fibre(asked, free, asked.places[:n], parameters, inputs, base, silent.order, generator)
+
+
+def moved(values: Reals, moves: Sequence[Move]) -> Reals:
+    """Values after signs and exchanges."""
+    found = values.copy()
+    for move in moves:
+        if len(move) == 1:
+            found[move[0]] *= -1
+        else:
+            found[[*move]] = found[[*reversed(move)]]
+    return found
+
+
+def _whitening(jacobian: Reals) -> Reals:
+    """Matrix by which a Jacobian becomes the unit matrix, and zeros."""
+    if not np.isfinite(jacobian).all():
+        return np.zeros((sum(jacobian.shape), len(jacobian)))
+    sizes = np.linalg.norm(jacobian, axis=1)
+    weights = 1 / np.where(sizes > 1e-12, sizes, 1.0)
+    u, s, v = np.linalg.svd(jacobian * weights[:, None], full_matrices=False)
+    inner = (v.T / np.maximum(s, 1e-11 * s[0])) @ u.T
+    return np.vstack([inner, np.eye(len(u)) - u @ u.T]) * weights
+
+
+def _solved(
+    residuals: Callable[[Reals, Reals], tuple[Reals, Reals]], start: Reals, turns: int
+) -> tuple[Reals, Reals]:
+    """Levenberg-Marquardt's method for many starts at once; sizes of the last Newton steps."""
+    z, every = start.copy(), np.arange(len(start))
+    left, slopes = residuals(z, every)
+    bad = ~(np.isfinite(left).all(axis=1) & np.isfinite(slopes).all(axis=(1, 2)))
+    left[bad], slopes[bad] = 0.0, 0.0
+    cost = np.where(bad, np.inf, (left**2).sum(axis=1))
+    damping, steps = np.geomspace(*_DAMPING, len(z)), np.full(len(z), np.inf)
+    done = bad.copy()
+    for _ in range(turns):
+        todo = np.flatnonzero(~done)
+        if not len(todo):
+            break
+        u, s, v = np.linalg.svd(slopes[todo], full_matrices=False)
+        along = np.einsum("pij,pi->pj", u, left[todo])
+        s = np.maximum(s, 1e-14 * s[:, :1] + 1e-300)
+        newton = np.where(s > 1e-12 * s[:, :1], along / s, 0.0)
+        steps[todo] = np.linalg.norm(newton, axis=1) / (1e-3 + abs(z[todo]).min(axis=1))
+        damped = 1e-300 + (damping[todo] * s[:, 0])[:, None]
+        step = np.einsum("pij,pi->pj", v, s / np.hypot(s, damped) ** 2 * along)
+        with np.errstate(all="ignore"):
+            tried, slope = residuals(z[todo] - step, todo)
+            total = (tried**2).sum(axis=1)
+        better = np.isfinite(slope).all(axis=(1, 2)) & (total < cost[todo])
+        good = todo[better]
+        z[good] -= step[better]
+        left[good], slopes[good], cost[good] = tried[better], slope[better], total[better]
+        damping[good] *= 0.2
+        damping[todo[~better]] *= 4.0
+        done |= (steps < 1e-13) | (damping > 1e12)
+    return z, np.maximum(steps, np.sqrt(cost))
