@@ -37,9 +37,7 @@ def outputs_at(system: System, points: Points, order: int) -> Residues:
     return np.concatenate([rows[:, :, 0] for rows in parts], axis=1)
 
 
-def _expanded(
-    system: System, points: Points, unknowns: Unknowns, order: int
-) -> Iterator[Residues]:
+def _expanded(system: System, points: Points, unknowns: Unknowns, order: int) -> Iterator[Residues]:
     n = len(unknowns.constants)
     columns = {place: k for k, place in enumerate(unknowns.constants, 1)}
     place_of = {u: n + 1 + k for k, u in enumerate(unknowns.inputs)}

@@ -1,10 +1,10 @@
 """Values of unknowns that give the same outputs, sought in floating point from many starts.
 
 The coefficients of the power series of the outputs at a random base point are given; signs and
-exchanges of unknowns are tried as they are, then Levenberg-Marquardt's method goes from them and
-from random starts to the same coefficients. Residuals are multiplied by the inverse of their
-derivatives at the base point, so that steps are as good near images of the base point by signs and
-exchanges as near itself.
+exchanges of unknowns are tried as they are, then Levenberg-Marquardt's method goes from some of
+them and from random starts to the same coefficients. Residuals are multiplied by the inverse of
+their derivatives at the base point, so that steps are as good near images of the base point by
+signs and exchanges as near itself.
 """
 
 from __future__ import annotations
@@ -20,23 +20,28 @@ from kinesym.symbolic.identifiability.null import Asked, Silent
 from kinesym.symbolic.identifiability.real import Reals, coefficients
 from kinesym.symbolic.prime_field import echelon
 
-#: Base points, and starts, at most.
+#: Base points.
 _BASES = 3
+#: Starts, at most.
 _STARTS = 240
 #: Images by two signs or exchanges that are tried as they are, at most.
 _IMAGES = 2000
 #: Numbers that may be computed, about a second's worth: fewer starts of large models.
-_WORK = 1.5e8
-#: Iterations while what was changed is held, and then of all.
-_HELD, _FREE = 15, 30
-#: Logarithm of the largest ratio of a random value to 1, and scatter of that of random starts.
-_SPREAD, _SCATTER = 0.8, 0.7
+_WORK = 1e8
+#: Iterations.
+_TURNS = 45
+#: Logarithm of the largest ratio of a random value to 1.
+_SPREAD = 0.8
+#: Standard deviation of the logarithm of ratios of random starts to base points.
+_SCATTER = 0.7
 #: Share of negative random starts.
 _NEGATIVE = 0.15
 #: First damping, relative to the largest singular value: from, to, so that starts differ.
 _DAMPING = 1e-3, 1.0
-#: Largest Newton step, relative to values, of a solution; least change of another one.
-_CONVERGED, _OTHER = 1e-4, 1e-3
+#: Largest residual and Newton step, relative to values, of a solution.
+_CONVERGED = 1e-4
+#: Least relative change of another solution.
+_OTHER = 1e-3
 #: Largest difference of coefficients of higher orders, relative to what unknowns change.
 _AGREE = 1e-6
 #: Logarithm of the largest ratio of a value near a base point to that there.
@@ -126,7 +131,7 @@ class Fibre:
         return replace(self, base=found)
 
     def roots(self) -> tuple[list[Root], int]:
-        """Other solutions, images by signs and exchanges before what starts lead to; and how many
+        """Solutions that are others, images by signs and exchanges before what starts lead to; and how many
         points were tried."""
         usable = self.usable
         if not self.free or not usable:
@@ -168,29 +173,25 @@ class Fibre:
 
     # -- starts ----------------------------------------------------------------------------------
 
-    def _starts(self, bases: Sequence[int]) -> tuple[Reals, Reals, Reals]:
-        """Base points, relative values of free unknowns, and which of them are not held: a sign or
-        an exchange, or random values."""
+    def _starts(self, bases: Sequence[int]) -> tuple[Reals, Reals]:
+        """Base points and relative values of free unknowns: signs, exchanges, random values."""
         draw, m = self.generator, len(self.free)
-        each = (_HELD + _FREE) * len(self.asked.system.steps) * (self.order + 2) * (m + 1)
-        count = int(np.clip(_WORK / each, 8 * len(bases), _STARTS))
+        each = _TURNS * len(self.asked.system.steps) * (self.order + 2) * (m + 1)
+        count = int(np.clip(_WORK / each, 4 * len(bases), _STARTS))
         rows = np.resize(bases, count)
-        starts, held = np.exp(draw.normal(size=(count, m)) * _SCATTER), np.ones((count, m))
+        starts = np.exp(draw.normal(size=(count, m)) * _SCATTER)
         starts *= np.where(draw.random((count, m)) < _NEGATIVE, -1.0, 1.0)
-        number = {k: j for j, k in enumerate(self.free)}
-        moves = [move for move in self._moves() if all(k in number for k in move)]
+        moves = [move for move in self._moves() if set(move) <= set(self.free)]
         some = draw.permutation(np.resize(np.arange(len(moves)), count // 2))
         for k, which in enumerate(some):
             before = self.values[rows[k]]
             starts[k] = (moved(before, [moves[which]]) / before)[self.free]
-            held[k, [number[j] for j in moves[which]]] = 0.0
         mixed = draw.permutation(count)
-        return rows[mixed], starts[mixed], held[mixed]
+        return rows[mixed], starts[mixed]
 
     def _from_starts(self, bases: Sequence[int]) -> tuple[list[Root], int]:
-        rows, start, free = self._starts(bases)
-        for turns, mask in ((_HELD, free), (_FREE, np.ones_like(free))):
-            start, left = self.solved(rows, start, mask, turns)
+        rows, start = self._starts(bases)
+        start, left = self.solved(rows, start, _TURNS)
         values = self.values[rows].copy()
         values[:, self.free] *= start
         other = (abs(start - 1.0) > _OTHER).any(axis=1) & (left < _CONVERGED)
@@ -201,16 +202,12 @@ class Fibre:
         good = found[errors < _AGREE]
         return [Root(int(rows[k]), values[k], left[k]) for k in good], len(rows)
 
-    def solved(
-        self, rows: Reals, start: Reals, mask: Reals, turns: int
-    ) -> tuple[Reals, Reals]:
+    def solved(self, rows: Reals, start: Reals, turns: int) -> tuple[Reals, Reals]:
         """Relative values (P, m) of free unknowns after iterations, and what is left of the larger
-        of residual and Newton step; rows : the base points; mask : 0 where held."""
-        return _solved(self._whitened(rows, mask), start, turns)
+        of residual and Newton step; rows : the base points."""
+        return _solved(self._whitened(rows), start, turns)
 
-    def _whitened(
-        self, rows: Reals, mask: Reals
-    ) -> Callable[[Reals, Reals], tuple[Reals, Reals]]:
+    def _whitened(self, rows: Reals) -> Callable[[Reals, Reals], tuple[Reals, Reals]]:
         """Residuals and derivatives by relative values of free unknowns, in units in which these
         are 1 at the base points."""
         order, by = self.order + 1, [self.places[k] for k in self.free]
@@ -228,7 +225,7 @@ class Fibre:
             found = self.at(b, values, by, order)
             left = found[:, :, 0] - given[b]
             slopes = whitenings[b] @ (found[:, :, 1:] * scale[b][:, None, :])
-            return np.einsum("pij,pj->pi", whitenings[b], left), slopes * mask[which][:, None, :]
+            return np.einsum("pij,pj->pi", whitenings[b], left), slopes
 
         return residuals
 

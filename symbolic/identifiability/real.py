@@ -33,11 +33,11 @@ class RealArithmetic:
     kind = np.float64
 
     def reduced(self, values: Reals) -> Reals:
-        """The same."""
+        """Values as they are: nothing is reduced."""
         return values
 
     def number(self, value: Fraction) -> float:
-        """The nearest."""
+        """The nearest floating-point number."""
         return float(value)
 
     def inverses(self, values: Reals) -> Reals:

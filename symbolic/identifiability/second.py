@@ -20,24 +20,35 @@ from kinesym.symbolic.prime_field import inverse
 
 #: Points around one at which a relation is sought.
 _POINTS = 90
-#: Unknowns that a relation may depend on, at most, and degree of its numerator; of one with few.
-_MOST, _DEGREE, _FEW, _DEGREE_OF_FEW = 6, 2, 5, 3
-#: Largest numerator or denominator of a factor; largest exponent.
-_LARGEST, _EXPONENT = 12, 4
-#: Largest error of a factor or exponent; of what it is fitted to.
-_NEAR, _FITS = 1e-4, 1e-8
+#: Symbols that a relation may depend on, at most.
+_MOST = 6
+#: Degree of the polynomials that are tried.
+_DEGREE = 2
+#: Degree where there are few symbols.
+_DEGREE_OF_FEW = 3
+#: Symbols that are few.
+_FEW = 5
+#: Largest numerator or denominator of a factor.
+_LARGEST = 12
+#: Largest exponent.
+_EXPONENT = 4
+#: Largest error of a factor or exponent.
+_NEAR = 1e-4
+#: Largest relative error of values that a relation is fitted to.
+_FITS = 1e-8
 #: Residual and Newton step of a solution that has no name, at most; it must stand at points around.
-_SURE = 1e-8
+_SURE = 1e-7
 #: Iterations to solutions at points around.
 _TURNS = 12
 
 
 @dataclass(frozen=True)
 class SecondSolution:
-    """Other parameters and starts with the same outputs at all times.
+    """Parameters and starts that are others and have the same outputs at all times.
 
     changes : by name, the other value as an expression of parameters and starts, None where no
-    expression was found; what is not named stays. example : by name, a value and the other one. excluded : names of what
+    expression was found; what is not named stays. example : by name, values of all of them and of
+    known parameters, and the other ones. excluded : names of what
     must be positive and would not be.
     """
 
@@ -210,9 +221,7 @@ def _number(value: Fraction) -> sp.Rational:
     return sp.Rational(value.numerator, value.denominator)
 
 
-def _around(
-    root: Root, fibre: Fibre, slopes: Reals, every: Sequence[int]
-) -> tuple[Fibre, Reals]:
+def _around(root: Root, fibre: Fibre, slopes: Reals, every: Sequence[int]) -> tuple[Fibre, Reals]:
     """Points around a base point, and the second solutions there, (P, n); not finite where none."""
     near = fibre.near(root.base, _POINTS, every)
     steps = np.stack([near.base[p] - fibre.base[p][root.base] for p in every], axis=1)
@@ -220,7 +229,7 @@ def _around(
     free = list(near.free)
     start = (root.values[free] + steps @ slopes.T) / values[:, free]
     rows = np.arange(_POINTS)
-    solved, left = near.solved(rows, start, np.ones_like(start), _TURNS)
+    solved, left = near.solved(rows, start, _TURNS)
     solved[left > _SURE] = np.nan
     values[:, free] *= solved
     return near, values
@@ -250,7 +259,9 @@ def _fraction(
     y = values[good, k]
     mine = [symbols[j] for j in some]
     degree = _DEGREE_OF_FEW if len(some) <= _FEW else _DEGREE
-    terms = [c for d in range(degree + 1) for c in combinations_with_replacement(range(len(some)), d)]
+    terms = [
+        c for d in range(degree + 1) for c in combinations_with_replacement(range(len(some)), d)
+    ]
     if len(y) < len(terms) + 5:
         return None
     matrix = np.stack([np.prod(x[:, list(c)], axis=1) for c in terms], axis=1)
@@ -261,10 +272,13 @@ def _fraction(
         if factors is not None and left < _FITS:
             above = sp.Add(*(_number(f) * w for f, w in zip(factors, words, strict=True)))
             return above / sp.Mul(*(mine[j] for j in under))
-    few = [j for j, c in enumerate(terms) if len(c) <= 2]
-    if 2 * len(few) + 5 > len(y):
-        return None
-    return _quotient(matrix[:, few], y, [words[j] for j in few])
+    for degree in range(1, _DEGREE + 1):
+        few = [j for j, c in enumerate(terms) if len(c) <= degree]
+        if 2 * len(few) + 5 <= len(y):
+            found = _quotient(matrix[:, few], y, [words[j] for j in few])
+            if found is not None:
+                return found
+    return None
 
 
 def _fitted(matrix: Reals, right: Reals) -> tuple[list[Fraction] | None, float]:
@@ -358,7 +372,14 @@ def _solution(
         and root.values[k] <= 0
         and (k not in several or (several[k] <= 0).all())
     ]
-    example = {names[k]: (float(before[k]), float(root.values[k])) for k in changes}
+    others = list(root.values) + [
+        fibre.base[p][root.base] for p in sought.asked.places[len(before) :]
+    ]
+    pairs = zip(_every(fibre, sought), others, strict=True)
+    example = {
+        name_of(x): (float(values[root.base]), float(other))
+        for x, (values, other) in zip(sought.symbols, pairs, strict=True)
+    }
     return SecondSolution(
         {names[k]: e if e is None else sp.factor_terms(sp.together(e)) for k, e in changes.items()},
         example,

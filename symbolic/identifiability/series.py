@@ -115,9 +115,7 @@ class Series:
     def _next(self, place: int, step: Step, k: int) -> Any:
         values, arithmetic = self.values, self.arithmetic
         if step.kind == "add":
-            return arithmetic.reduced(
-                sum(values[a][k] for a in step.args if self._steps[a].moving)
-            )
+            return arithmetic.reduced(sum(values[a][k] for a in step.args if self._steps[a].moving))
         if step.kind == "multiply":
             a, b = (values[arg] for arg in step.args)
             if len(a) == 1 or len(b) == 1:

@@ -36,10 +36,11 @@ class Identifiability(Displayed):
 
     verdict["k"] : whether a parameter, or the start of a state, can be known; also of an expression
     of parameters and states, these at the start. parameters, starts : the same by name, of those
-    that are unknown. combinations : of what cannot be known singly, what can be known.
-    positive : names of unknowns that must be positive. chance : of a false verdict, at most, over the random points that it was found at; 1 where the
-    degree of the equations is too high to say, and three points agree instead of two. order : of
-    the derivatives of the outputs that were needed.
+    that are unknown. combinations : of what cannot be known singly, what can be known. positive :
+    names of unknowns that must be positive. chance : of a false verdict, at most, over the random
+    points that it was found at; 1 where the degree of the equations is too high to say, and three
+    points agree instead of two. order : of the derivatives of the outputs that were needed. The
+    printed verdict and `summary` look for second solutions, too.
     """
 
     title: str
@@ -77,10 +78,10 @@ class Identifiability(Displayed):
 
     @property
     def second_solutions(self) -> tuple[SecondSolution, ...]:
-        """Other parameters and starts with the same measurements at all times, that differ in what
-        can be known up to finitely many values: signs and exchanges, and where iterations from
-        random starts lead. Each is verified; that none is found does not say that there is none.
-        Looked for when first asked, for about a second."""
+        """Second solutions: other parameters and starts with the same measurements at all times,
+        which differ in what can be known up to finitely many values. Signs and exchanges are tried,
+        and where iterations from random starts lead; each is verified. That none is found does not
+        say that there is none. They are looked for when first asked, for about a second."""
         return self._search.solutions
 
     @property
@@ -98,7 +99,7 @@ class Identifiability(Displayed):
     @cached_property
     def _search(self) -> Search:
         names = [*self.parameters, *self.starts]
-        known = [self.parameters.get(name, self.starts.get(name)) for name in names]
+        known = [*self.parameters.values(), *self.starts.values()]
         return searched(
             Sought(
                 self.asked,

@@ -10,8 +10,11 @@ from sympy.core.function import AppliedUndef
 from kinesym.symbolic.identifiability.second import Search, SecondSolution
 from kinesym.symbolic.names import name_of, written
 
-#: Changes that are printed of a second solution, and second solutions, at most; operations of each.
-_SHOWN, _SOLUTIONS = 6, 4
+#: Changes that are printed of a second solution, at most.
+_SHOWN = 6
+#: Second solutions that are printed, at most.
+_SOLUTIONS = 4
+#: Operations of an expression that is printed, at most.
 _LONG = 30
 
 
@@ -51,7 +54,7 @@ def said(search: Search) -> Iterator[str]:
 
 
 def _sentence(one: SecondSolution) -> str:
-    """What is different in a second solution."""
+    """Words on what is different in a second solution."""
     pairs = sorted({tuple(sorted(pair)) for pair in _partners(one.changes)})
     signs = _signs(one.changes)
     done = {*signs, *(name for pair in pairs for name in pair)}
@@ -62,10 +65,14 @@ def _sentence(one: SecondSolution) -> str:
         what = "the sign" if len(signs) == 1 else "the signs"
         with_it = " together" if len(signs) > 1 else ""
         parts.append(f"{what} of {together(signs)} may change{with_it}")
-    changed = [f"{name} -> {at_start(e, _LONG)}" for name in rest if (e := one.changes[name]) is not None]
+    changed = [
+        f"{name} -> {at_start(e, _LONG)}" for name in rest if (e := one.changes[name]) is not None
+    ]
     changed += [_example(one, name) for name in rest if one.changes[name] is None]
     more = len(changed) - _SHOWN
-    words = together([*changed[:_SHOWN], *([f"{more} more"] if more > 0 else [])]) if changed else ""
+    words = (
+        together([*changed[:_SHOWN], *([f"{more} more"] if more > 0 else [])]) if changed else ""
+    )
     if not parts:
         return f"another solution has {words}"
     return together(parts) + (f", with {words}" if words else "")
