@@ -131,8 +131,8 @@ class Fibre:
         return replace(self, base=found)
 
     def roots(self) -> tuple[list[Root], int]:
-        """Solutions that are others, images by signs and exchanges before what starts lead to; and how many
-        points were tried."""
+        """Solutions that are others, images by signs and exchanges first, then what starts lead to;
+        and how many points were tried."""
         usable = self.usable
         if not self.free or not usable:
             return [], 0

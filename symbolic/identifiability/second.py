@@ -117,18 +117,28 @@ def _met(
     fibre: Fibre,
     sought: Sought,
 ) -> bool:
-    """Whether a solution is one of those found, at its base point."""
-    values = fibre.values[root.base]
-    for changes, other in found:
-        expected = values.copy()
-        if None in changes.values():
-            expected = other.values if other.base == root.base else expected
-        else:
-            for k, value in _values(changes, sought.symbols, _every(fibre, sought)).items():
-                expected[k] = value[root.base]
-        if np.allclose(expected, root.values, rtol=1e-3):
-            return True
-    return False
+    """Whether a solution is one of those found, at its base point; or one after another, where
+    something is not positive that must be."""
+    values = np.array([v[root.base] for v in _every(fibre, sought)])
+    n = len(root.values)
+    once = [_image(values, changes, sought) for changes, _ in found if None not in changes.values()]
+    once += [one.values for _, one in found if one.base == root.base]
+    if any(root.values[k] <= 0 for k in sought.positive):
+        named = [changes for changes, _ in found if None not in changes.values()]
+        once += [
+            _image(_image(values, first, sought), second, sought)
+            for first in named
+            for second in named
+        ]
+    return any(np.allclose(one[:n], root.values, rtol=1e-3) for one in once)
+
+
+def _image(values: Reals, changes: Mapping[int, sp.Expr | None], sought: Sought) -> Reals:
+    """Values of all symbols after changes."""
+    found = values.copy()
+    for k, value in _values(changes, sought.symbols, list(values)).items():
+        found[k] = value
+    return found
 
 
 def _contains(
@@ -191,11 +201,13 @@ def _simple(
 ) -> sp.Expr | None:
     """A product of powers, or a sum, with these derivatives."""
     powers = _rationals(slopes * values / value)
-    if powers is not None and all(e.denominator == 1 and abs(e) <= _EXPONENT for e in powers):
-        factor = value / np.prod([v ** int(e) for v, e in zip(values, powers, strict=True)])
+    if powers is not None and all(e.denominator <= 2 and abs(e) <= _EXPONENT for e in powers):
+        with np.errstate(all="ignore"):
+            factor = value / np.prod([v ** float(e) for v, e in zip(values, powers, strict=True)])
         found = _rationals([factor])
         if found and found[0]:
-            product = sp.Mul(*(x ** int(e) for x, e in zip(symbols, powers, strict=True) if e))
+            pairs = zip(symbols, powers, strict=True)
+            product = sp.Mul(*(x ** _number(e) for x, e in pairs if e))
             return _number(found[0]) * product
     factors = _rationals(slopes)
     if factors is not None:
@@ -316,8 +328,9 @@ def _quotient(matrix: Reals, y: Reals, words: Sequence[sp.Expr]) -> sp.Expr | No
 
 def _holds(changes: Mapping[int, sp.Expr], sought: Sought, fresh: Fibre) -> bool:
     """Whether outputs stay the same: exactly, modulo a prime; at other points in floating point
-    where there are functions whose values modulo a prime are random."""
-    if any(step.kind == "chain" for step in sought.asked.system.steps):
+    where there are roots, or functions whose values modulo a prime are random."""
+    rational = all(e.is_rational_function(*sought.symbols) for e in changes.values())
+    if not rational or any(step.kind == "chain" for step in sought.asked.system.steps):
         values = fresh.values.copy()
         for k, value in _values(changes, sought.symbols, _every(fresh, sought)).items():
             values[:, k] = value
@@ -355,7 +368,7 @@ def _values(
         if e is not None:
             with np.errstate(all="ignore"):
                 value = sp.lambdify(symbols, e, "numpy")(*values)
-            found[k] = np.broadcast_to(np.asarray(value, dtype=float), values[0].shape)
+            found[k] = np.broadcast_to(np.asarray(value, dtype=float), np.shape(values[0]))
     return found
 
 

@@ -85,6 +85,11 @@ class Identifiability(Displayed):
         return self._search.solutions
 
     @property
+    def tries(self) -> int:
+        """Number of points and starts at which second solutions were looked for."""
+        return self._search.tries
+
+    @property
     def ambiguous(self) -> tuple[str, ...]:
         """Names of unknowns that second solutions have other values of, without solutions in which
         something is not positive that must be."""

@@ -30,7 +30,7 @@ def several(name: str, solutions: Sequence[SecondSolution]) -> str:
     named = [e for one in mine if (e := one.changes[name]) is not None]
     count = 1 + max(len(set(named)), 1)
     if not named:
-        return f"has at least {count} values, as {_example(mine[0], name)}"
+        return f"has at least {count} values, {_example(mine[0], name)}"
     return f"has at least {count} values, another is {at_start(named[0], _LONG)}"
 
 
@@ -96,7 +96,7 @@ def _name(e: sp.Expr | None) -> str | None:
 
 def _example(one: SecondSolution, name: str) -> str:
     value, other = one.example[name]
-    return f"{name} = {other:.3g} for {value:.3g}"
+    return f"e.g. {name} = {other:.3g} for {value:.3g}"
 
 
 def at_start(e: sp.Expr, operations: int) -> str:
