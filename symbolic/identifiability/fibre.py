@@ -13,11 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.symbolic.identifiability.null import Asked, Silent
 from kinesym.symbolic.identifiability.real import Reals, coefficients
+from kinesym.symbolic.identifiability.system import System
 from kinesym.symbolic.prime_field import echelon
 
 #: Base points.
@@ -26,6 +29,8 @@ _BASES = 3
 _STARTS = 240
 #: Images by two signs or exchanges that are tried as they are, at most.
 _IMAGES = 2000
+#: Steps to where conditions hold.
+_STEPS = 12
 #: Numbers that may be computed, about a second's worth: fewer starts of large models.
 _WORK = 1e8
 #: Iterations.
@@ -49,6 +54,8 @@ _NEAR = 0.1
 
 #: A sign of one unknown, or an exchange of two.
 Move = tuple[int, ...]
+#: Numbers of points.
+Numbers = Sequence[int] | NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +100,7 @@ class Fibre:
         """Values of the unknowns at the base points, (bases, n)."""
         return np.stack([self.base[place] for place in self.places], axis=1)
 
-    def at(self, which: Sequence[int], values: Reals, by: Sequence[int], order: int) -> Reals:
+    def at(self, which: Numbers, values: Reals, by: Sequence[int], order: int) -> Reals:
         """Coefficients where the unknowns have other values (P, n) than at these base points, with
         derivatives by some places."""
         rows = np.asarray(which)
@@ -110,7 +117,7 @@ class Fibre:
         given = found[:, :, 0]
         return given, np.where(sizes > 1e-12, sizes, np.maximum(abs(given), 1.0))
 
-    def error(self, which: Sequence[int], values: Reals) -> Reals:
+    def error(self, which: Numbers, values: Reals) -> Reals:
         """Largest difference of coefficients from those at base points, to a higher order than was
         solved for, relative to what unknowns change them by."""
         given, sizes = self._long
@@ -128,7 +135,7 @@ class Fibre:
         found = {place: np.repeat(v[base], count) for place, v in self.base.items()}
         for place in vary:
             found[place] = found[place] * np.exp(self.generator.uniform(-_NEAR, _NEAR, count))
-        return replace(self, base=found)
+        return replace(self, base=_on_conditions(self.asked.system, found, self.inputs))
 
     def roots(self) -> tuple[list[Root], int]:
         """Solutions that are others, images by signs and exchanges first, then what starts lead to;
@@ -173,7 +180,7 @@ class Fibre:
 
     # -- starts ----------------------------------------------------------------------------------
 
-    def _starts(self, bases: Sequence[int]) -> tuple[Reals, Reals]:
+    def _starts(self, bases: Sequence[int]) -> tuple[NDArray[Any], Reals]:
         """Base points and relative values of free unknowns: signs, exchanges, random values."""
         draw, m = self.generator, len(self.free)
         each = _TURNS * len(self.asked.system.steps) * (self.order + 2) * (m + 1)
@@ -202,12 +209,12 @@ class Fibre:
         good = found[errors < _AGREE]
         return [Root(int(rows[k]), values[k], left[k]) for k in good], len(rows)
 
-    def solved(self, rows: Reals, start: Reals, turns: int) -> tuple[Reals, Reals]:
+    def solved(self, rows: Numbers, start: Reals, turns: int) -> tuple[Reals, Reals]:
         """Relative values (P, m) of free unknowns after iterations, and what is left of the larger
         of residual and Newton step; rows : the base points."""
-        return _solved(self._whitened(rows), start, turns)
+        return _solved(self._whitened(np.asarray(rows)), start, turns)
 
-    def _whitened(self, rows: Reals) -> Callable[[Reals, Reals], tuple[Reals, Reals]]:
+    def _whitened(self, rows: NDArray[Any]) -> Callable[[Reals, NDArray[Any]], tuple[Reals, Reals]]:
         """Residuals and derivatives by relative values of free unknowns, in units in which these
         are 1 at the base points."""
         order, by = self.order + 1, [self.places[k] for k in self.free]
@@ -218,7 +225,7 @@ class Fibre:
             _whitening(j * s) for j, s in zip(bases[:, :, 1:], scale, strict=True)
         ])  # fmt: skip
 
-        def residuals(z: Reals, which: Reals) -> tuple[Reals, Reals]:
+        def residuals(z: Reals, which: NDArray[Any]) -> tuple[Reals, Reals]:
             b = rows[which]
             values = self.values[b].copy()
             values[:, self.free] *= z
@@ -241,8 +248,23 @@ def fibre_of(
     every = [place for group in groups for place in group]
     base = {place: np.exp(generator.uniform(-_SPREAD, _SPREAD, _BASES)) for place in every}
     base |= {u: np.full(_BASES, inputs[0, j]) for j, u in enumerate(system.inputs)}
+    base = _on_conditions(system, base, inputs)
     free = [k for k in range(n) if k not in fixed]
     return Fibre(asked, free, asked.places[:n], parameters, inputs, base, silent.order, generator)
+
+
+def _on_conditions(system: System, base: Mapping[int, Reals], inputs: Reals) -> Mapping[int, Reals]:
+    """Points moved to where conditions on states hold, by Gauss-Newton steps of least size."""
+    given = {system.states[j] for j in system.starts}
+    states = [place for place in system.states if place not in given]
+    found, n = dict(base), len(system.conditions)
+    for _ in range(_STEPS if n else 0):
+        rows = coefficients(system, found, states, inputs, 0)[:, :n]
+        rows[~np.isfinite(rows).all(axis=(1, 2))] = 0.0
+        steps = np.linalg.pinv(rows[:, :, 1:], rcond=1e-12) @ rows[:, :, :1]
+        for j, place in enumerate(states):
+            found[place] = found[place] - steps[:, j, 0]
+    return found
 
 
 def moved(values: Reals, moves: Sequence[Move]) -> Reals:
@@ -268,7 +290,7 @@ def _whitening(jacobian: Reals) -> Reals:
 
 
 def _solved(
-    residuals: Callable[[Reals, Reals], tuple[Reals, Reals]], start: Reals, turns: int
+    residuals: Callable[[Reals, NDArray[Any]], tuple[Reals, Reals]], start: Reals, turns: int
 ) -> tuple[Reals, Reals]:
     """Levenberg-Marquardt's method for many starts at once; sizes of the last Newton steps."""
     z, every = start.copy(), np.arange(len(start))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import count
-from typing import ClassVar
 
 import numpy as np
 import sympy as sp
@@ -34,7 +33,6 @@ class Field:
     """Integers modulo a prime p between 2^30 and 2^31, one of some 300,000."""
 
     p: int
-    kind: ClassVar[type] = np.int64
 
     @classmethod
     def random(cls, generator: np.random.Generator) -> Field:

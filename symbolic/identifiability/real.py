@@ -30,8 +30,6 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 class RealArithmetic:
     """Arithmetic in floating point."""
 
-    kind = np.float64
-
     def reduced(self, values: Reals) -> Reals:
         """Values as they are: nothing is reduced."""
         return values

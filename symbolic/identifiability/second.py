@@ -11,12 +11,12 @@ import numpy as np
 import sympy as sp
 
 from kinesym.symbolic.identifiability.expanded import outputs_at
-from kinesym.symbolic.identifiability.fibre import Fibre, Root, fibre_of, moved
+from kinesym.symbolic.identifiability.fibre import Fibre, Numbers, Root, fibre_of, moved
 from kinesym.symbolic.identifiability.null import Asked, Silent, some_points
 from kinesym.symbolic.identifiability.points import changed
 from kinesym.symbolic.identifiability.real import Reals
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.prime_field import inverse
+from kinesym.symbolic.prime_field import Residues, inverse
 
 #: Points around one at which a relation is sought.
 _POINTS = 90
@@ -87,8 +87,6 @@ def searched(sought: Sought) -> Search:
         return Search()
     if sought.asked.unknowns.inputs:
         return Search(why_not="inputs are unknown")
-    if sought.asked.system.conditions:
-        return Search(why_not="the model has constraints")
     generator = np.random.default_rng(1)
     fibre, fresh = (
         fibre_of(sought.asked, sought.silent, sought.parameters, generator) for _ in range(2)
@@ -259,7 +257,7 @@ def _stands(root: Root, fibre: Fibre) -> bool:
 
 def _fraction(
     k: int,
-    some: Sequence[int],
+    some: Numbers,
     samples: tuple[Fibre, Reals],
     every: Sequence[int],
     symbols: Sequence[sp.Expr],
@@ -339,7 +337,7 @@ def _holds(changes: Mapping[int, sp.Expr], sought: Sought, fresh: Fibre) -> bool
     points = some_points(asked, 2, np.random.default_rng(2))
     p = points.draws.field.p
     known = [points.values[place].tolist() for place in asked.places]
-    other: dict[int, Reals] = {}
+    other: dict[int, Residues] = {}
     for k, e in changes.items():
         parts = [sp.lambdify(sought.symbols, part, []) for part in sp.fraction(sp.together(e))]
         pairs = [[int(part(*at)) % p for part in parts] for at in zip(*known, strict=True)]
@@ -351,8 +349,8 @@ def _holds(changes: Mapping[int, sp.Expr], sought: Sought, fresh: Fibre) -> bool
     if there is None:
         return False
     order = 2 * fresh.order + 3
-    same = (outputs_at(asked.system, one, order) for one in (points, there))
-    return bool(np.array_equal(*same))
+    before, after = (outputs_at(asked.system, one, order) for one in (points, there))
+    return bool(np.array_equal(before, after))
 
 
 def _every(fibre: Fibre, sought: Sought) -> list[Reals]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,9 +30,7 @@ from kinesym.symbolic.prime_field import Residues, residue
 
 
 class Arithmetic(Protocol):
-    """Arithmetic of coefficients. kind : of the numbers in arrays."""
-
-    kind: type
+    """Arithmetic of coefficients."""
 
     def reduced(self, values: Any) -> Any:
         """Sums and products as numbers of this arithmetic."""
@@ -53,13 +51,16 @@ class Series:
     arithmetic : of the coefficients. count : number of points.
     """
 
+    #: Numbers in arrays.
+    kind: ClassVar[type] = np.float64
+
     def __init__(
         self, steps: Sequence[Step], arithmetic: Arithmetic, count: int, columns: int, order: int
     ) -> None:
         self.arithmetic, self._steps = arithmetic, steps
         orders = [order + 1 if step.moving else 1 for step in steps]
-        kind = arithmetic.kind
-        self.values = [np.zeros((n, count, columns), dtype=kind) for n in orders]
+        shape = count, columns
+        self.values: list[Any] = [np.zeros((n, *shape), dtype=self.kind) for n in orders]
 
     def start(self, places: Iterable[int]) -> None:
         """Coefficients 0 of some steps, in their order."""
@@ -151,6 +152,8 @@ class Expansion(Series):
     draws : at P points. relations : of arguments of functions; found here if None. what : what is
     said of the program in messages.
     """
+
+    kind: ClassVar[type] = np.int64
 
     def __init__(
         self,

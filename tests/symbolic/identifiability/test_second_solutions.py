@@ -64,11 +64,16 @@ def test_second_solutions(row):
     check_simulated(model, measured, verdict)
 
 
-@pytest.mark.parametrize("row", KNOWN, ids=lambda row: row[0])
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=[pytest.mark.study] * (k % 2 and row[0] not in CHANGED), id=row[0])
+        for k, row in enumerate(KNOWN)
+        if "?" not in row[2]
+    ],
+)
 def test_none_where_there_is_none(row):
     rates, outputs, inputs = row
-    if "?" in inputs:
-        return
     model, measured, _ = read((rates, outputs, inputs, ""))
     verdict = model.identifiability(measured)
     assert set(verdict.ambiguous) <= set(CHANGED.get(rates, "").split())
@@ -134,9 +139,6 @@ def test_where_none_are_sought():
         "not sought: inputs are unknown"
         in model.identifiability([x, x.diff(t) + k * x], unknown_inputs=[F]).summary
     )
-    rod = ks.models.cartesian_pendulum().identifiability(["x", "tension"])
-    assert "not sought: the model has constraints" in rod.summary
-    assert not rod.second_solutions
 
 
 def test_implicit_equations():
