@@ -49,6 +49,8 @@ _CONVERGED = 1e-4
 _OTHER = 1e-3
 #: Largest difference of coefficients of higher orders, relative to what unknowns change.
 _AGREE = 1e-6
+#: Derivatives below are used.
+_HUGE = 1e100
 #: Logarithm of the largest ratio of a value near a base point to that there.
 _NEAR = 0.1
 
@@ -141,7 +143,7 @@ class Fibre:
         """Solutions that are others, images by signs and exchanges first, then what starts lead to;
         and how many points were tried."""
         usable = self.usable
-        if not self.free or not usable:
+        if not self.free:
             return [], 0
         images, some = self._images(usable[0])
         others, more = self._from_starts(usable)
@@ -253,7 +255,7 @@ def fibre_of(
     return Fibre(asked, free, asked.places[:n], parameters, inputs, base, silent.order, generator)
 
 
-def _on_conditions(system: System, base: Mapping[int, Reals], inputs: Reals) -> Mapping[int, Reals]:
+def _on_conditions(system: System, base: Mapping[int, Reals], inputs: Reals) -> dict[int, Reals]:
     """Points moved to where conditions on states hold, by Gauss-Newton steps of least size."""
     given = {system.states[j] for j in system.starts}
     states = [place for place in system.states if place not in given]
@@ -295,7 +297,7 @@ def _solved(
     """Levenberg-Marquardt's method for many starts at once; sizes of the last Newton steps."""
     z, every = start.copy(), np.arange(len(start))
     left, slopes = residuals(z, every)
-    bad = ~(np.isfinite(left).all(axis=1) & np.isfinite(slopes).all(axis=(1, 2)))
+    bad = ~((abs(left) < _HUGE).all(axis=1) & (abs(slopes) < _HUGE).all(axis=(1, 2)))
     left[bad], slopes[bad] = 0.0, 0.0
     cost = np.where(bad, np.inf, (left**2).sum(axis=1))
     damping, steps = np.geomspace(*_DAMPING, len(z)), np.full(len(z), np.inf)
@@ -311,10 +313,9 @@ def _solved(
         steps[todo] = np.linalg.norm(newton, axis=1) / (1e-3 + abs(z[todo]).min(axis=1))
         damped = 1e-300 + (damping[todo] * s[:, 0])[:, None]
         step = np.einsum("pij,pi->pj", v, s / np.hypot(s, damped) ** 2 * along)
-        with np.errstate(all="ignore"):
-            tried, slope = residuals(z[todo] - step, todo)
-            total = (tried**2).sum(axis=1)
-        better = np.isfinite(slope).all(axis=(1, 2)) & (total < cost[todo])
+        tried, slope = residuals(z[todo] - step, todo)
+        total = (tried**2).sum(axis=1)
+        better = (abs(slope) < _HUGE).all(axis=(1, 2)) & (total < cost[todo])
         good = todo[better]
         z[good] -= step[better]
         left[good], slopes[good], cost[good] = tried[better], slope[better], total[better]

@@ -72,18 +72,17 @@ def coefficients(
     values : of variables by step, (P,). inputs : coefficients, (order + 1, inputs).
     """
     count = len(next(iter(values.values())))
-    with np.errstate(all="ignore"):
-        values, inverses = _solved(system, values, count)
-        series = RealSeries(system.steps, RealArithmetic(), count, 1 + len(by), order)
-        for u, row in zip(system.inputs, inputs.T, strict=True):
-            series.values[u][:, :, 0] = row[: order + 1, None]
-        if order:
-            series.values[system.time][1, :, 0] = 1
-        put(system, series, values, {place: k for k, place in enumerate(by, 1)})
-        rows = list[Reals]()
-        for k in orders(system, series, inverses, order):
-            rows += [series.at(e, 0) for e in system.conditions] if not k else []
-            rows += [series.at(e, k) for e in system.outputs]
+    values, inverses = _solved(system, values, count)
+    series = RealSeries(system.steps, RealArithmetic(), count, 1 + len(by), order)
+    for u, row in zip(system.inputs, inputs.T, strict=True):
+        series.values[u][:, :, 0] = row[: order + 1, None]
+    if order:
+        series.values[system.time][1, :, 0] = 1
+    put(system, series, values, {place: k for k, place in enumerate(by, 1)})
+    rows = list[Reals]()
+    for k in orders(system, series, inverses, order):
+        rows += [series.at(e, 0) for e in system.conditions] if not k else []
+        rows += [series.at(e, k) for e in system.outputs]
     return np.stack(rows, axis=1)
 
 

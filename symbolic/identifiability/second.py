@@ -81,6 +81,7 @@ class Sought:
     positive: frozenset[int]
 
 
+@np.errstate(all="ignore")  # many starts lead nowhere
 def searched(sought: Sought) -> Search:
     """Second solutions in which something differs that can be known up to finitely many values."""
     if not sought.known:
@@ -91,6 +92,8 @@ def searched(sought: Sought) -> Search:
     fibre, fresh = (
         fibre_of(sought.asked, sought.silent, sought.parameters, generator) for _ in range(2)
     )
+    if not fibre.usable or not fresh.usable:
+        return Search(why_not="the outputs have no real values at random points")
     roots, tries = fibre.roots()
     found = list[tuple[dict[int, sp.Expr | None], Root]]()
     for root in sorted(roots, key=lambda root: (len(root.moves) == 0, len(root.moves))):
@@ -200,8 +203,7 @@ def _simple(
     """A product of powers, or a sum, with these derivatives."""
     powers = _rationals(slopes * values / value)
     if powers is not None and all(e.denominator <= 2 and abs(e) <= _EXPONENT for e in powers):
-        with np.errstate(all="ignore"):
-            factor = value / np.prod([v ** float(e) for v, e in zip(values, powers, strict=True)])
+        factor = value / np.prod([v ** float(e) for v, e in zip(values, powers, strict=True)])
         found = _rationals([factor])
         if found and found[0]:
             pairs = zip(symbols, powers, strict=True)
@@ -332,7 +334,9 @@ def _holds(changes: Mapping[int, sp.Expr], sought: Sought, fresh: Fibre) -> bool
         values = fresh.values.copy()
         for k, value in _values(changes, sought.symbols, _every(fresh, sought)).items():
             values[:, k] = value
-        return bool((fresh.error(range(fresh.count), values) < _FITS).any())
+        errors = fresh.error(fresh.usable, values[fresh.usable])
+        finite = errors[np.isfinite(errors)]
+        return bool(len(finite)) and bool((finite < _FITS).all())
     asked = sought.asked
     points = some_points(asked, 2, np.random.default_rng(2))
     p = points.draws.field.p
@@ -364,8 +368,7 @@ def _values(
     found = {}
     for k, e in changes.items():
         if e is not None:
-            with np.errstate(all="ignore"):
-                value = sp.lambdify(symbols, e, "numpy")(*values)
+            value = sp.lambdify(symbols, e, "numpy")(*values)
             found[k] = np.broadcast_to(np.asarray(value, dtype=float), np.shape(values[0]))
     return found
 

@@ -141,6 +141,13 @@ def test_where_none_are_sought():
     )
 
 
+def test_constraints():
+    """A pendulum in Cartesian coordinates, seen from the side that gravity does not tell."""
+    verdict = ks.models.cartesian_pendulum().identifiability(["x"])
+    assert verdict.ambiguous == ("g", "y", "v")
+    assert {one.excluded for one in verdict.second_solutions} == {(), ("L",)}
+
+
 def test_implicit_equations():
     """Two equal links that are measured by the sum of their angles alone: exchanged."""
     y, w = ks.dynamicsymbols("y w")
