@@ -24,9 +24,9 @@ from kinesym.symbolic.identifiability.system import System
 from kinesym.symbolic.prime_field import echelon
 
 #: Base points.
-_BASES = 3
-#: Starts, at most.
-_STARTS = 240
+_BASES = 6
+#: Starts for each unknown.
+_STARTS = 40
 #: Images by two signs or exchanges that are tried as they are, at most.
 _IMAGES = 2000
 #: Steps to where conditions hold.
@@ -186,7 +186,7 @@ class Fibre:
         """Base points and relative values of free unknowns: signs, exchanges, random values."""
         draw, m = self.generator, len(self.free)
         each = _TURNS * len(self.asked.system.steps) * (self.order + 2) * (m + 1)
-        count = int(np.clip(_WORK / each, 4 * len(bases), _STARTS))
+        count = int(np.clip(_WORK / each, 2 * len(bases), _STARTS * m))
         rows = np.resize(bases, count)
         starts = np.exp(draw.normal(size=(count, m)) * _SCATTER)
         starts *= np.where(draw.random((count, m)) < _NEGATIVE, -1.0, 1.0)
