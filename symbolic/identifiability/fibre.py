@@ -26,7 +26,7 @@ from kinesym.symbolic.prime_field import echelon
 #: Base points.
 _BASES = 6
 #: Starts for each unknown.
-_STARTS = 40
+_STARTS = 60
 #: Images by two signs or exchanges that are tried as they are, at most.
 _IMAGES = 2000
 #: Steps to where conditions hold.
