@@ -57,6 +57,7 @@ def in_phases(system: Any, phases: Any, measured: Sequence[sp.Expr]) -> tuple[Mo
         system.model.parameters,
         [e for m in named for e in m.equations],
         intermediates=[row for m in named for row in m.intermediates],
+        positive=system.model.positive,
     )
     return together, shown
 

@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 import sympy as sp
 
-from kinesym.symbolic.prime_field import Residues
+from kinesym.symbolic.prime_field import Residues, product, residue
 
 #: Multiple of p + 1: there are points of the circle for multiples of pi / 120.
 _ANGLES = 240
@@ -45,6 +45,18 @@ class Field:
     def drawn(self, generator: np.random.Generator, *shape: int) -> Residues:
         """Random residues but zero."""
         return generator.integers(1, self.p, shape)
+
+    def reduced(self, values: Residues) -> Residues:
+        """Sums and products modulo p."""
+        return values % self.p
+
+    def number(self, value: Fraction) -> int:
+        """A rational number modulo p."""
+        return residue(value, self.p)
+
+    def product(self, a: Residues, b: Residues) -> Residues:
+        """Product of matrices modulo p."""
+        return product(a, b, self.p)
 
     def inverses(self, values: Residues) -> Residues:
         """1 / value of each, zero for zero."""

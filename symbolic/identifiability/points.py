@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import sympy as sp
 from sympy.polys.galoistools import gf_factor
 
 from kinesym.symbolic.identifiability.field import Field
-from kinesym.symbolic.identifiability.series import Expansion
+from kinesym.symbolic.identifiability.series import Expansion, Series
 from kinesym.symbolic.identifiability.system import System
 from kinesym.symbolic.identifiability.values import Draws, Relations, drawn
 from kinesym.symbolic.prime_field import Residues, echelon, product
@@ -92,6 +93,14 @@ def varied(
     return found
 
 
+def changed(system: System, points: Points, values: Mapping[int, Residues]) -> Points | None:
+    """Points with other values at some places, and x' that follows; None where some have none."""
+    rates = [place for place in system.rates if place not in system.inner]
+    moved = {place: v.copy() for place, v in {**points.values, **values}.items()}
+    found = _moved(system, points.relations, points.draws, moved, rates)
+    return None if found is None or found.draws.count < points.draws.count else found
+
+
 def drawn_of(system: System, field: Field, count: int, generator: np.random.Generator) -> Draws:
     """Draws for a system."""
     return drawn(field, len(system.steps), count, generator)
@@ -134,7 +143,7 @@ def _variables(system: System) -> list[int]:
 
 
 def put(
-    system: System, expansion: Expansion, values: dict[int, Residues], columns: dict[int, int]
+    system: System, expansion: Series, values: Mapping[int, Any], columns: Mapping[int, int]
 ) -> None:
     """Variables at order 0, with unit tangents in some columns, and the steps that need no x'."""
     for place, value in values.items():

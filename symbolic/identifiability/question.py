@@ -135,8 +135,14 @@ def verdict_on(
     parameters = {name: known[name] for name in names}
     starts = {name: is_known for name, is_known in known.items() if name not in parameters}
     title = _title(question)
+    positive = [
+        name_of(x)
+        for x in symbols[: len(asked.which)]
+        if x.is_positive or name_of(x) in question.model.positive
+    ]
+    order = trials[0].order
     return Identifiability(
-        title, parameters, starts, groups, symbols, chance, trials[0].order, trials[0]
+        title, parameters, starts, groups, symbols, positive, chance, order, trials[0], asked
     )
 
 

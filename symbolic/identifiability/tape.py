@@ -187,17 +187,17 @@ class Tape:
         one = self._append("number", data=Fraction(1))
         if isinstance(e, sp.atan):
             slope = self._append("invert", self._append("add", one, square))
-            return self._append("chain", a, slope, data="angle")
+            return self._append("chain", a, slope, data="atan")
         minus = self._append("multiply", self._append("number", data=Fraction(-1)), square)
         if isinstance(e, sp.erf):  # dy = 2 / sqrt(pi) exp(-a^2) da
             factor = self.add(2 / sp.sqrt(sp.pi))
             slope = self._append("multiply", factor, self._exponential(minus))
-            return self._append("chain", a, slope, data="free")
+            return self._append("chain", a, slope, data="erf")
         below = self._append("add", one, minus)  # asin: dy = (1 - a^2)^(-1/2) da
         log = self._log(below)
         args = log, len(self.steps), below
         slope = self._append("chain", *args, data="power", factor=Fraction(-1, 2))
-        return self._append("chain", a, slope, data="angle")
+        return self._append("chain", a, slope, data="asin")
 
 
 def _parts(e: sp.Expr) -> tuple[sp.Expr, ...]:

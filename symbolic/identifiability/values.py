@@ -22,6 +22,9 @@ _MORE = 8
 #: Largest numerator and denominator of a relation.
 _LARGEST = 10_000
 
+#: Functions whose values are angles.
+ANGLES = ("atan", "asin")
+
 #: Base that is no step: the number 1.
 ONE = -1
 #: The number pi, another.
@@ -129,7 +132,7 @@ def circle(draws: Draws, relation: Relation, steps: Sequence[Step], what: str) -
     field = draws.field
     found = [(1, 0)] * draws.count
     for base, factor in relation.items():
-        if base >= 0 and steps[base].data == "angle":
+        if base >= 0 and steps[base].data in ANGLES:
             raise ValueError(
                 f"{what} holds sin or cos of an angle that is itself an inverse sine or tangent; "
                 "write it by roots, as x / sqrt(1 + x^2) for sin(atan(x))"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from kinesym.base.notebook import Displayed
 from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.identifiability.combinations import Group
 from kinesym.symbolic.identifiability.field import Field
-from kinesym.symbolic.identifiability.null import Silent
+from kinesym.symbolic.identifiability.null import Asked, Silent
+from kinesym.symbolic.identifiability.second import Search, SecondSolution, Sought, searched
 from kinesym.symbolic.identifiability.series import Expansion
 from kinesym.symbolic.identifiability.tape import Tape
 from kinesym.symbolic.identifiability.values import drawn
-from kinesym.symbolic.names import check_known, name_of, written
+from kinesym.symbolic.identifiability.words import at_start, said, several, together
+from kinesym.symbolic.names import check_known, name_of
 from kinesym.symbolic.prime_field import product
 
 #: Combinations that are printed of a group, at most, and operations of each.
@@ -43,10 +46,11 @@ class Identifiability(Displayed):
 
     verdict["k"] : whether a parameter, or the start of a state, can be known; also of an expression
     of parameters and states, these at the start. parameters, starts : the same by name, of those
-    that are unknown. combinations : of what cannot be known singly, what can be known.
-    chance : of a false verdict, at most, over the random points that it was found at; 1 where the
-    degree of the equations is too high to say, and three points agree instead of two. order : of
-    the derivatives of the outputs that were needed.
+    that are unknown. combinations : of what cannot be known singly, what can be known. positive :
+    names of unknowns that must be positive. chance : of a false verdict, at most, over the random
+    points that it was found at; 1 where the degree of the equations is too high to say, and three
+    points agree instead of two. order : of the derivatives of the outputs that were needed. The
+    printed verdict and `summary` look for second solutions, too.
     """
 
     title: str
@@ -54,9 +58,11 @@ class Identifiability(Displayed):
     starts: Mapping[str, bool]
     groups: Sequence[Group]
     symbols: Sequence[sp.Expr]
+    positive: Sequence[str]
     chance: float
     order: int
     silent: Silent
+    asked: Asked
 
     def __getitem__(self, key: Any) -> bool:
         if isinstance(key, sp.Expr) and not isinstance(key, sp.Symbol | AppliedUndef):
@@ -79,6 +85,46 @@ class Identifiability(Displayed):
     def combinations(self) -> tuple[sp.Expr, ...]:
         """Combinations that can be known of unknowns that cannot, at the start where of states."""
         return tuple(e for group in self.groups for e in group.combinations)
+
+    @property
+    def second_solutions(self) -> tuple[SecondSolution, ...]:
+        """Second solutions: other parameters and starts with the same measurements at all times,
+        which differ in what can be known up to finitely many values. Signs and exchanges are tried,
+        and where iterations from random starts lead; each is verified. That none is found does not
+        say that there is none. They are looked for when first asked, for about a second."""
+        return self._search.solutions
+
+    @property
+    def tries(self) -> int:
+        """Number of points and starts at which second solutions were looked for."""
+        return self._search.tries
+
+    @property
+    def ambiguous(self) -> tuple[str, ...]:
+        """Names of unknowns that second solutions have other values of, without solutions in which
+        something is not positive that must be."""
+        found = {name for one in self._allowed for name in one.changes}
+        known = {**self.parameters, **self.starts}
+        return tuple(name for name, is_known in known.items() if is_known and name in found)
+
+    @property
+    def _allowed(self) -> list[SecondSolution]:
+        return [one for one in self.second_solutions if not one.excluded]
+
+    @cached_property
+    def _search(self) -> Search:
+        names = [*self.parameters, *self.starts]
+        known = [*self.parameters.values(), *self.starts.values()]
+        return searched(
+            Sought(
+                self.asked,
+                self.silent,
+                self.symbols,
+                len(self.parameters),
+                frozenset(k for k, is_known in enumerate(known) if is_known),
+                frozenset(k for k, name in enumerate(names) if name in self.positive),
+            )
+        )
 
     def _knows(self, expression: sp.Expr) -> bool:
         e = real_expression(expression, "what can be known")
@@ -107,26 +153,30 @@ class Identifiability(Displayed):
     def __str__(self) -> str:
         names = [*self.parameters, *self.starts]
         words = dict.fromkeys(names, "can be known")
+        for name in self.ambiguous:
+            words[name] = several(name, self._allowed)
         for group in self.groups:
             for k in group.unknowns:
                 words[names[k]] = self._said(group, k)
         width = max(map(len, names), default=0)
         at = {name: "" if name in self.parameters else " at the start" for name in names}
         rows = [f"  {name:<{width}}  {words[name]}{at[name]}" for name in names]
-        return "\n".join([self.title, *rows])
+        return "\n".join([self.title, *rows, *(f"  {words}" for words in said(self._search))])
 
     def __repr__(self) -> str:
         return f"<{self.title}: {self.summary}>"
 
     @property
     def summary(self) -> str:
-        """Sentence on what cannot be known, and what can be of it."""
+        """Sentence on what cannot be known, what can be of it, and on second solutions."""
         names = [*self.parameters, *self.starts]
         parts = []
         for group in self.groups:
-            who = _and([names[k] for k in group.unknowns])
+            who = together([names[k] for k in group.unknowns])
             parts.append(f"{who} {self._said(group)}")
-        return "; ".join(parts) or "all can be known"
+        finitely = ", up to finitely many values" if self.ambiguous else ""
+        all_known = f"all can be known{finitely}"
+        return "; ".join([*(parts or [all_known]), *said(self._search)])
 
     def lacking(self, measured: str) -> list[Lacking]:
         """Groups of what cannot be known that hold parameters. measured : names of what is, in
@@ -143,7 +193,7 @@ class Identifiability(Displayed):
             remedy = f"fix {one}, or give it a prior"
             if group.freedom > 1:
                 remedy = f"fix {group.freedom} of them, or give them priors"
-            every = _and([*who[:_SHOWN], *more])
+            every = together([*who[:_SHOWN], *more])
             sentence = f"{every} cannot be known from {measured}{most}: {remedy}"
             apart = group.complete and group.unknowns[-1] < count
             found.append(Lacking(sentence, tuple(who), tuple(words) if apart else ()))
@@ -165,20 +215,10 @@ class Identifiability(Displayed):
         words += [f"{more} more"] if more > 0 else []
         if not group.complete:
             others = others[:_SHOWN] if of is not None else []
-            words += ["together with " + _and(others)] if others else ["some way together"]
-        return _and(words)
+            words += ["together with " + together(others)] if others else ["some way together"]
+        return together(words)
 
     def _words(self, group: Group, of: int | None = None) -> list[str]:
         """Combinations of a group, or those with one of its unknowns."""
         some = (e for e in group.combinations if of is None or self.symbols[of] in atoms_of(e))
-        return [written(_at_start(e), _LONG) for e in some]
-
-
-def _at_start(e: sp.Expr) -> sp.Expr:
-    """An expression with states at the start as symbols."""
-    starts = e.atoms(AppliedUndef)
-    return e.xreplace({x: sp.Symbol(f"{name_of(x)}(0)") for x in starts})
-
-
-def _and(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+        return [at_start(e, _LONG) for e in some]

@@ -1,5 +1,6 @@
 """Models made so that what cannot be known of them is plain: rates, outputs, inputs, and names of
-parameters and starts that cannot be known; inputs with ? are unknown."""
+parameters and starts that cannot be known; inputs with ? are unknown. Of models with second
+solutions, names of what has several values."""
 
 #: Everything can be known.
 KNOWN = [
@@ -60,4 +61,20 @@ HIDDEN = [
     ("x' = p*(log(x*y) - log(x) - log(y)) + q; y' = x", "x, y", "", "p"),
     ("x' = p*(log(sqrt(x)*exp(y)) - log(x)/2 - y) + q; y' = x", "x, y", "", "p"),
     ("x' = p*((x*y)**q - x**q*y**q) + r*x; y' = x", "x, y", "", "p q"),
+]  # fmt: skip
+
+#: All can be known up to finitely many values, and there are several of some.
+SEVERAL = [
+    ("x' = v; v' = -w**2*x", "x", "", "w"),
+    ("x' = a*x**2", "x**2", "", "a x"),
+    ("x' = (k**2 - 3*k)*x + u", "x", "u", "k"),
+    ("x' = (k**3 - 3*k)*x", "x", "", "k"),
+    ("x' = -(a + b)*x + u; y' = a*b*x - y", "x, y", "u", "a b"),
+    ("x' = -a*x; y' = -b*y", "x + y", "", "a b x y"),
+    ("x' = -a*x; y' = a*x - b*y", "y", "", "a b x"),
+    ("x' = -a*x; y' = -b*y; z' = -c*z", "x + y + z", "", "a b c x y z"),
+    ("x' = v; v' = -p*x; y' = w; w' = -q*y", "x + y", "", "p q x y v w"),
+    ("x' = v; v' = -p*sin(x)", "cos(x)", "", "x v"),
+    ("x' = p*tanh(q*x)", "x", "", "p q"),
+    ("x' = -x + (a - b)**2 + u; y' = a + b - y", "x, y", "u", "a b"),
 ]  # fmt: skip

@@ -188,6 +188,26 @@ OF_STATES = {
 }  # fmt: skip
 
 
+#: Parameters that these functions determine up to finitely many values, and not uniquely; of the
+#: first, SEI and cascades by the verdicts of the same package and of papers.
+LOCAL_ONLY = {
+    "Goodwin": "beta delta",
+    "cascade with loss": "a1",
+    "cascade with input": "a1 a2",
+    "SEI": "a nu",
+    "SIRS forced": "M",
+    "SEIR 1": "beta psi v",
+    "bilirubin": "k21 k31 k41 k12 k13 k14",
+    "biohydrogenation": "k8 k9 k10",
+    "SLIQR": "a e g",
+    "virus": "c delta",
+    "LLW": "p1 p3",
+    "squared output": "al",
+    "SEIR 34": "K ep gama",
+    "HIV 2": "c w2",
+}
+
+
 def read(text):
     """Model, outputs and functions of one of these."""
     rates, outputs, inputs, functions = text
