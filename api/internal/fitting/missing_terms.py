@@ -20,6 +20,7 @@ from kinesym.internal.fitting.solving import Solver
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.internal.problems.question import Question
+from kinesym.internal.problems.unseen_jumps import moved_by
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.influence import DECIDES
@@ -27,18 +28,24 @@ from kinesym.runtime.results.left_out import largest, most_changed
 from kinesym.runtime.results.missing import Force, Missing, Tried
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import evaluate
+from kinesym.symbolic.expression import atoms_of, parts_of, real_expression
+from kinesym.symbolic.jumps import Switch
 from kinesym.symbolic.missing_terms import (
     KINDS,
+    Fitted,
     Row,
     Term,
     force_in,
     rows_of,
+    step,
     terms_of,
     with_forces,
     with_terms,
 )
-from kinesym.symbolic.model import Model
+from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import LeastSquares
 
@@ -51,6 +58,8 @@ _ITERATIONS = 500
 #: Standard deviation of a force in a step, as a share of the rms of the rate, up to which it is
 #: none.
 _QUIET = 1e-4
+#: Share of a trial in which what may be late changes at most.
+_LONGEST = 0.1
 _STEP = 1e-30  # of complex steps
 
 
@@ -58,22 +67,38 @@ def missing(
     problem: Discretisation, solution: Solution, library: Any, level: float, most: int
 ) -> Missing:
     """See `Trials.missing`."""
-    search = _Search(problem.formulation.question, solution, level)
+    search = _Search(_on_grid_of(problem, solution), solution, level)
     search.check()
     given = [library] if isinstance(library, str) else library
     given = list(KINDS) if given is None else listed(given, "library")
     if not given:
         raise ValueError("library is empty; leave it out for terms of all kinds")
-    every = terms_of(search.model, search.rows, given, search.sizes)
+    smooth = [search.without_jumps(entry) for entry in given]
+    every = terms_of(search.model, search.rows, smooth, search.fitted_model)
     search.check_terms(every)
     own = [term for term in every if search.is_own(term)]
     for term in own:
-        if any(not isinstance(entry, str) and entry == term.expression for entry in given):
+        if any(not isinstance(entry, str) and entry == term.expression for entry in smooth):
             raise ValueError(
                 f"the term {shown(term.expression)} of library is in the model already, times an "
                 f"unknown parameter, in the equation of {term.where}"
             )
-    return search.found([term for term in every if term not in own], most)
+    notes = [
+        f"{shown(a)} of library jumps: it was searched and fitted as {shown(b)}"
+        for a, b in zip(given, smooth, strict=True)
+        if a is not b
+    ]
+    return search.found([term for term in every if term not in own], most, notes)
+
+
+def _on_grid_of(problem: Discretisation, solution: Solution) -> Question:
+    """The question of a problem, with the grid of a solution."""
+    asked = problem.formulation.question
+    given = [asked.trials] if isinstance(asked.trials, Experiment) else [*asked.trials]
+    pairs = list(zip(given, problem.on_grid_of(solution).trials, strict=True))
+    if all(np.array_equal(a.grid, b.grid) for a, b in pairs):
+        return asked
+    return replace(asked, trials=[a.on_grid(b.grid) for a, b in pairs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +146,70 @@ class _Search:
         return [r for r in found if not any(s[r.equation].any() for s in slopes)]
 
     @cached_property
-    def sizes(self) -> dict[str, float]:
-        """Root mean squares of the states."""
-        names = self.model.state_names
-        runs = [np.concatenate([run[name] for run in self.fit.trials]) for name in names]
-        return {n: float(np.sqrt(np.mean(x**2))) or 1.0 for n, x in zip(names, runs, strict=True)}
+    def fitted_model(self) -> Fitted:
+        """What terms are made for."""
+        own = {name_of(p) for p in self.question.unknown or {}}
+        unknown = frozenset(p for p in self.model.parameters if name_of(p) in own)
+        return Fitted(self._size, self._pace, unknown)
+
+    def _size(self, e: sp.Expr) -> float:
+        """Root mean square of an expression along the fit, 1 if that is 0."""
+        return _rms([self._value(run, e) for run in self.fit.trials]) or 1.0
+
+    def _pace(self, e: sp.Expr) -> float:
+        """Seconds in which an expression changes by its standard deviation, at most a share of the
+        shortest trial; 0 if it does not change."""
+        runs = self.fit.trials
+        values = [self._value(run, e) for run in runs]
+        rate = _rms([np.gradient(y, run.time) for y, run in zip(values, runs, strict=True)])
+        change = _rms([y - np.mean(y) for y in values])
+        longest = _LONGEST * min(float(np.ptp(run.time)) for run in runs)
+        return min(change / rate, longest) if rate > 0.0 else 0.0
+
+    # -- jumps ----------------------------------------------------------------------------------
+
+    def without_jumps(self, entry: object) -> object:
+        """An entry of a library whose signs are smooth steps, as derivatives cannot see jumps that
+        a motion passes; itself if it has none. Raises `ValueError` for other jumps."""
+        if isinstance(entry, str) or self._jump(entry) is None:
+            return entry
+        width = self.fitted_model
+        e = real_expression(entry, "a term of library").replace(
+            sp.Heaviside, lambda g, *_: (1 + sp.sign(g)) / 2
+        )
+        smooth = e.replace(sp.sign, lambda g: step(g, width))
+        jump = self._jump(smooth)
+        if jump is not None:
+            raise ValueError(
+                f"the term {shown(entry)} of library jumps where {jump.zero}, which no derivative "
+                "of a fit sees; smooth it, as with ks.smooth_step"
+            )
+        return smooth
+
+    def _jump(self, entry: object) -> Switch | None:
+        """The first jump of an expression that unknowns move."""
+        e = real_expression(entry, "a term of library")
+        known = {*self.model.states, *self.model.inputs, *self.model.parameters, t}
+        if not (kinks_of(e) and atoms_of(e) <= known):
+            return None
+        names = {name_of(s) for s in self.question.unknown or {}}
+        larger = replace(
+            self.model, equations=[*self.model.equations[1:], self.model.equations[0] + e]
+        )
+        old, new = (moved_by(model, names, (), True) for model in (self.model, larger))
+        before = [switch.guard for switch, _ in old.direct] + [s.guard for s in old.motion]
+        after = [switch for switch, _ in new.direct] + [*new.motion]
+        return next((switch for switch in after if switch.guard not in before), None)
 
     # -- what the model can do itself -----------------------------------------------------------
 
     def is_own(self, term: Term) -> bool:
         """Whether unknown parameters can do what a term does."""
-        course, slopes = self._course(self.fit, term), self._slopes_of_rows[term.row]
-        left = course - slopes @ np.linalg.lstsq(slopes, course)[0]
-        return bool(np.linalg.norm(left) <= _OWN * np.linalg.norm(course))
+        slopes = self._slopes_of_rows[term.row]
+        courses = np.column_stack([self._course(self.fit, e) for e in term.courses.values()])
+        left = courses - slopes @ np.linalg.lstsq(slopes, courses)[0]
+        sizes = np.linalg.norm(courses, axis=0)
+        return bool((np.linalg.norm(left, axis=0) <= _OWN * sizes).all())
 
     @cached_property
     def _slopes_of_rows(self) -> dict[Row, Array]:
@@ -143,8 +219,9 @@ class _Search:
     def check_terms(self, terms: Sequence[Term]) -> None:
         """Raise `ValueError` for a term that has no value along the record."""
         for term in terms:
+            e = next(iter(term.courses.values()))
             for k, run in enumerate(self.fit.trials):
-                value = np.broadcast_to(evaluate(term.expression, self._point(run)), run.time.shape)
+                value = self._complex(run, e)
                 lost = ~np.isfinite(value) | (np.abs(np.imag(value)) > _OWN * np.abs(value))
                 if lost.any():
                     raise ValueError(
@@ -157,9 +234,9 @@ class _Search:
         """Symbols without time for states and inputs."""
         return {x: sp.Symbol(name_of(x)) for x in (*self.model.states, *self.model.inputs)}
 
-    def _course(self, fit: Solution, term: Term) -> Array:
-        """A term over all trials."""
-        return np.concatenate([self._value(run, term.expression) for run in fit.trials])
+    def _course(self, fit: Solution, e: sp.Expr) -> Array:
+        """An expression over all trials."""
+        return np.concatenate([self._value(run, e) for run in fit.trials])
 
     def _parameters(self, fit: Solution, row: Row) -> Array:
         """Slopes of an equation by each unknown parameter, as columns, over all trials."""
@@ -187,8 +264,19 @@ class _Search:
         return found
 
     def _value(self, run: Trajectory, e: sp.Expr) -> Array:
-        found = np.real(evaluate(e, self._point(run)))
-        return np.broadcast_to(found, run.time.shape)
+        return np.real(self._complex(run, e))
+
+    def _complex(self, run: Trajectory, e: sp.Expr) -> Any:
+        """An expression over a trial; what is delayed is interpolated, and constant before the
+        start."""
+        point, late = self._point(run), dict[sp.Basic, sp.Expr]()
+        for s, value in self.model.intermediates:
+            point[s] = evaluate(value, point)
+        for call in parts_of(DelayedValue, e):
+            late[call] = sp.Dummy()
+            then = run.time - np.real(evaluate(call.args[1], point))
+            point[late[call]] = np.interp(then, run.time, self._value(run, call.args[0]))
+        return np.broadcast_to(evaluate(e.xreplace(late), point), run.time.shape)
 
     def _slopes(self, run: Trajectory, symbol: sp.Basic) -> list[Array]:
         """Derivatives of all equations by a symbol, over a trial, by the complex step."""
@@ -201,11 +289,16 @@ class _Search:
 
     # -- fits -----------------------------------------------------------------------------------
 
-    def fitted(self, terms: Sequence[Term], guess: Any, rows: Sequence[Row]) -> Solution:
-        """Fit with these terms, and with white forces of unknown intensity in these rows."""
-        model = with_terms(with_forces(self.model, rows), terms)
+    def fitted(
+        self, terms: Sequence[Term], guess: Any, rows: Sequence[Row], tested: Sequence[Term] = ()
+    ) -> Solution:
+        """Fit with these terms and those that are tested, and with white forces of unknown
+        intensity in these rows."""
+        model = with_terms(with_forces(self.model, rows), [*terms, *tested])
         noise = {force_in(self.model, row): (self.least(row), None) for row in rows}
-        unknown = {**(self.question.unknown or {}), **{term.name: None for term in terms}}
+        unknown = dict(self.question.unknown or {})
+        for term in (*terms, *tested):
+            unknown |= term.unknown(term in tested)
         asked = replace(self.question, system=model, unknown=unknown, noise=noise or None)
         problem = Discretisation.of(*formulate(asked), asked.threads)
         z = FirstGuess(problem).pack(guess)
@@ -227,28 +320,30 @@ class _Search:
 
     # -- the search -----------------------------------------------------------------------------
 
-    def found(self, library: Sequence[Term], most: int) -> Missing:
+    def found(self, library: Sequence[Term], most: int, notes: Sequence[str] = ()) -> Missing:
         """Add the best term as long as one is significant."""
         first = driven = self.fitted([], self.fit, self.rows)
         rows, last = self.rows, dict.fromkeys(self.rows, first)
-        chosen, tried, notes = list[Term](), list[Tried](), self._wrong_samples()
+        chosen, tried, notes = list[Term](), list[Tried](), [*notes, *self._wrong_samples()]
         if not first.success:
             notes.append(f"the unknown forces were not found: {first.message}")
         while driven.success and len(chosen) < most:
             heard = self.heard(rows, driven)
             if heard != rows:
                 rows, driven = heard, self.fitted(chosen, driven, heard)
-            rest = [term for term in library if term not in chosen]
-            best = self._ranked(last, rest)[:_TESTED]
-            fits = [self.fitted([*chosen, term], driven, rows) for term in best]
+            rest = [term for term in library if not any(term.excluded_by(c) for c in chosen)]
+            best, count = self._ranked(last, rest)[:_TESTED], sum(term.tests for term in rest)
+            fits = [self.fitted(chosen, driven, rows, [term]) for term in best]
             new = [(x, fit) for x, fit in zip(best, fits, strict=True) if _is_new(x, fit)]
-            found = [self._tested(x, fit, driven, len(chosen), len(rest)) for x, fit in new]
+            found = [self._tested(x, fit, driven, len(chosen), count) for x, fit in new]
             order = sorted(range(len(found)), key=lambda k: -found[k].gain)
             tried += [found[k] for k in order]
             if not order or found[order[0]].p > self.level:
                 break
             term, driven = new[order[0]]
             chosen.append(term)
+            if term.width:
+                driven = self.fitted(chosen, driven, rows)
             last |= dict.fromkeys(rows, driven)
         whole = self.fitted(chosen, driven, []) if chosen else self.fit
         if not whole.success:
@@ -283,8 +378,9 @@ class _Search:
 
     def _ranked(self, last: Mapping[Row, Solution], terms: Sequence[Term]) -> list[Term]:
         """Terms by how much their course is that of the force in their row, less what unknown
-        parameters can do. last : the latest fit with a force, by row."""
-        share = dict[str, float]()
+        parameters can do; each at that of its scanned values where it is so most. last : the latest
+        fit with a force, by row."""
+        ranks = list[tuple[float, Term]]()
         for row, driven in last.items():
             name = force_in(self.model, row)
             force = np.concatenate([run[name] for run in driven.trials])
@@ -293,11 +389,16 @@ class _Search:
             force = force[here] - basis @ (basis.T @ force[here])
             for term in terms:
                 if term.row == row:
-                    course = self._course(driven, term)[here]
-                    course = course - basis @ (basis.T @ course)
-                    sizes = np.linalg.norm(course) * np.linalg.norm(force)
-                    share[term.name] = abs(course @ force) / sizes if sizes else 0.0
-        return sorted(terms, key=lambda term: -share[term.name])
+                    shares = dict[float, float]()
+                    for s, e in term.courses.items():
+                        course = self._course(driven, e)[here]
+                        course = course - basis @ (basis.T @ course)
+                        sizes = np.linalg.norm(course) * np.linalg.norm(force)
+                        shares[s] = float(course @ force) / sizes if sizes else 0.0
+                        shares[s] = shares[s] if term.replaces else abs(shares[s])
+                    best = max(shares, key=lambda s: shares[s])
+                    ranks.append((shares[best], term.at(best)))
+        return [term for _, term in sorted(ranks, key=lambda pair: -pair[0])]
 
     def _tested(self, term: Term, fit: Solution, before: Solution, step: int, count: int) -> Tried:
         """Likelihood ratio of a term; p : times the number of terms (Bonferroni)."""
@@ -323,4 +424,12 @@ class _Search:
 
 def _is_new(term: Term, fit: Solution) -> bool:
     """Whether a term is something that other parameters cannot do: then it has a standard error."""
-    return not (fit.success and np.isnan(fit.parameters.table[term.name].standard_error))
+    at_bound = term.replaces  # whose parameter has no standard error at 0
+    return at_bound or not (
+        fit.success and np.isnan(fit.parameters.table[term.name].standard_error)
+    )
+
+
+def _rms(rows: Sequence[Array]) -> float:
+    """Root mean square of all numbers."""
+    return float(np.sqrt(np.mean(np.concatenate(rows) ** 2)))
