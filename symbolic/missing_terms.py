@@ -20,9 +20,9 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.smooth import smooth_max, smooth_min
 
-#: Width of a step, as that of Coulomb friction, and of the corners of a dead zone, as shares of the
-#: root mean square of what it is of.
-_STEP, _CORNER = 0.05, 0.02
+#: Width of a step, as that of Coulomb friction, with its bounds, and of the corners of a dead zone,
+#: as shares of the root mean square of what it is of.
+_STEP, _STEPS, _CORNER = 0.05, (0.002, 0.5), 0.02
 #: Delays that are compared with the force, and the largest, in units of the time in which what may
 #: be late changes by its size.
 _LATE, _LATEST = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6), 3.0
@@ -46,10 +46,12 @@ class Row:
 @dataclass(frozen=True)
 class Fitted:
     """What terms are made for. size : root mean square of an expression along a fit. pace : seconds
-    in which it changes by its size, 0 if it does not. unknown : parameters that were fitted."""
+    in which it changes by its size, 0 if it does not. jump : where it jumps as unknowns move, in
+    words, "" if it does not. unknown : parameters that were fitted."""
 
     size: Callable[[sp.Expr], float]
     pace: Callable[[sp.Expr], float]
+    jump: Callable[[sp.Expr], str] = lambda e: ""
     unknown: frozenset[sp.Symbol] = frozenset()
 
 
@@ -111,9 +113,11 @@ class Term:
 
     def unknown(self, tested: bool = False) -> dict[str, tuple[float, float] | None]:
         """Its unknown parameters with bounds."""
-        if not self.width:
-            return {self.name: self.bounds}
-        return {self.name: None} if tested else {self.name: None, self.width: self.bounds}
+        if self.width and (tested or self.bounds is None):
+            return {self.name: None}
+        return (
+            {self.name: None, self.width: self.bounds} if self.width else {self.name: self.bounds}
+        )
 
     @property
     def added(self) -> sp.Expr:
@@ -214,12 +218,40 @@ def _entries(model: Model, row: Row, entry: object, fitted: Fitted) -> Iterator[
         raise ValueError(f"the term {shown(e)} of library has {strange[0]}, which the model lacks")
     if e == 0:
         raise ValueError("a term of library is zero")
-    yield _times("term", row, e)
+    yield _stepped("term", row, e, fitted) if fitted.jump(e) else _times("term", row, e)
 
 
 def _times(name: str, row: Row, e: sp.Expr) -> Term:
     """An expression times a coefficient."""
     return Term(name, row, e, _VALUE * e)
+
+
+def _stepped(name: str, row: Row, e: sp.Expr, fitted: Fitted) -> Term:
+    """The same of an expression whose signs, of which no derivative of a fit sees the jumps, are
+    smooth steps of one width, in the unit of the first. Raises `ValueError` for other jumps."""
+    signs = e.replace(sp.Heaviside, lambda x, *_: (1 + sp.sign(x)) / 2)
+    inner = sorted((call.args[0] for call in signs.atoms(sp.sign)), key=str)
+    sizes = [fitted.size(x) for x in inner]
+    steps = {
+        sp.sign(x): sp.tanh(x / (_WIDTH * sp.Float(size / sizes[0]) if k else _WIDTH))
+        for k, (x, size) in enumerate(zip(inner, sizes, strict=True))
+    }
+    smooth = signs.xreplace(steps)
+    jump = fitted.jump(smooth.xreplace({_WIDTH: sp.S.One}))
+    if jump:
+        raise ValueError(
+            f"the term {shown(e)} of library jumps where {jump}, which no derivative of a fit "
+            "sees; smooth it, as with ks.smooth_step"
+        )
+    return Term(
+        name,
+        row,
+        smooth.xreplace({_WIDTH: sp.Symbol("width")}),
+        _VALUE * smooth,
+        bounds=(_STEPS[0] * sizes[0], _STEPS[1] * sizes[0]),
+        scanned=(_STEP * sizes[0],),
+        width="width",
+    )
 
 
 def _bias(model: Model, row: Row, fitted: Fitted) -> Iterator[Term]:
@@ -238,7 +270,7 @@ def _inputs(model: Model, row: Row, fitted: Fitted) -> Iterator[Term]:
 
 def _coulomb(model: Model, row: Row, fitted: Fitted) -> Iterator[Term]:
     if row.position is not None:
-        yield _times(f"coulomb_{name_of(row.state)}", row, step(row.state, fitted))
+        yield _stepped(f"coulomb_{name_of(row.state)}", row, sp.sign(row.state), fitted)
 
 
 def _drag(model: Model, row: Row, fitted: Fitted) -> Iterator[Term]:
@@ -284,7 +316,7 @@ def _stops(model: Model, row: Row, fitted: Fitted) -> Iterator[Term]:
         yield Term(
             f"stop_{name_of(row.position)}",
             row,
-            sp.Function("dead_zone")(row.position),
+            sp.Function("dead_zone")(row.position, sp.Symbol("width")),
             _VALUE * _dead_zone(row.position, _WIDTH, size),
             bounds=(0.0, _WIDEST * size),
             scanned=tuple(share * size for share in _GAPS),
@@ -381,11 +413,6 @@ def _together(parts: Sequence[Part], unknown: frozenset[sp.Symbol]) -> list[Part
         return []
     whole = sp.Add(*(part.expression for part in parts))
     return [Part("", parts[0].row, whole, whole, lambda f: sp.Add(*(p.changed(f) for p in parts)))]
-
-
-def step(e: sp.Expr, fitted: Fitted) -> sp.Expr:
-    """The sign of an expression, as a smooth step."""
-    return sp.tanh(e / sp.Float(_STEP * fitted.size(e), 4))
 
 
 def _dead_zone(e: sp.Expr, half: sp.Expr, size: float) -> sp.Expr:

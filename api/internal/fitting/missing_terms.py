@@ -20,7 +20,7 @@ from kinesym.internal.fitting.solving import Solver
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.internal.problems.question import Question
-from kinesym.internal.problems.unseen_jumps import moved_by
+from kinesym.internal.problems.unseen_jumps import Moved, moved_by
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.influence import DECIDES
@@ -31,7 +31,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import evaluate
-from kinesym.symbolic.expression import atoms_of, parts_of, real_expression
+from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.jumps import Switch
 from kinesym.symbolic.missing_terms import (
     KINDS,
@@ -40,7 +40,6 @@ from kinesym.symbolic.missing_terms import (
     Term,
     force_in,
     rows_of,
-    step,
     terms_of,
     with_forces,
     with_terms,
@@ -73,22 +72,16 @@ def missing(
     given = list(KINDS) if given is None else listed(given, "library")
     if not given:
         raise ValueError("library is empty; leave it out for terms of all kinds")
-    smooth = [search.without_jumps(entry) for entry in given]
-    every = terms_of(search.model, search.rows, smooth, search.fitted_model)
+    every = terms_of(search.model, search.rows, given, search.fitted_model)
     search.check_terms(every)
     own = [term for term in every if search.is_own(term)]
     for term in own:
-        if any(not isinstance(entry, str) and entry == term.expression for entry in smooth):
+        if any(not isinstance(entry, str) and entry == term.expression for entry in given):
             raise ValueError(
                 f"the term {shown(term.expression)} of library is in the model already, times an "
                 f"unknown parameter, in the equation of {term.where}"
             )
-    notes = [
-        f"{shown(a)} of library jumps: it was searched and fitted as {shown(b)}"
-        for a, b in zip(given, smooth, strict=True)
-        if a is not b
-    ]
-    return search.found([term for term in every if term not in own], most, notes)
+    return search.found([term for term in every if term not in own], most)
 
 
 def _on_grid_of(problem: Discretisation, solution: Solution) -> Question:
@@ -150,7 +143,7 @@ class _Search:
         """What terms are made for."""
         own = {name_of(p) for p in self.question.unknown or {}}
         unknown = frozenset(p for p in self.model.parameters if name_of(p) in own)
-        return Fitted(self._size, self._pace, unknown)
+        return Fitted(self._size, self._pace, self._jump, unknown)
 
     def _size(self, e: sp.Expr) -> float:
         """Root mean square of an expression along the fit, 1 if that is 0."""
@@ -166,40 +159,16 @@ class _Search:
         longest = _LONGEST * min(float(np.ptp(run.time)) for run in runs)
         return min(change / rate, longest) if rate > 0.0 else 0.0
 
-    # -- jumps ----------------------------------------------------------------------------------
-
-    def without_jumps(self, entry: object) -> object:
-        """An entry of a library whose signs are smooth steps, as derivatives cannot see jumps that
-        a motion passes; itself if it has none. Raises `ValueError` for other jumps."""
-        if isinstance(entry, str) or self._jump(entry) is None:
-            return entry
-        width = self.fitted_model
-        e = real_expression(entry, "a term of library").replace(
-            sp.Heaviside, lambda g, *_: (1 + sp.sign(g)) / 2
-        )
-        smooth = e.replace(sp.sign, lambda g: step(g, width))
-        jump = self._jump(smooth)
-        if jump is not None:
-            raise ValueError(
-                f"the term {shown(entry)} of library jumps where {jump.zero}, which no derivative "
-                "of a fit sees; smooth it, as with ks.smooth_step"
-            )
-        return smooth
-
-    def _jump(self, entry: object) -> Switch | None:
-        """The first jump of an expression that unknowns move."""
-        e = real_expression(entry, "a term of library")
-        known = {*self.model.states, *self.model.inputs, *self.model.parameters, t}
-        if not (kinks_of(e) and atoms_of(e) <= known):
-            return None
+    def _jump(self, e: sp.Expr) -> str:
+        """Where an expression jumps as unknowns move, in words; "" if it does not."""
+        if not kinks_of(e):
+            return ""
+        first, *others = self.model.equations
         names = {name_of(s) for s in self.question.unknown or {}}
-        larger = replace(
-            self.model, equations=[*self.model.equations[1:], self.model.equations[0] + e]
-        )
-        old, new = (moved_by(model, names, (), True) for model in (self.model, larger))
-        before = [switch.guard for switch, _ in old.direct] + [s.guard for s in old.motion]
-        after = [switch for switch, _ in new.direct] + [*new.motion]
-        return next((switch for switch in after if switch.guard not in before), None)
+        models = (self.model, replace(self.model, equations=[first + e, *others]))
+        own, more = (moved_by(model, names, (), True) for model in models)
+        known = {switch.guard for switch in _switches(own)}
+        return next((switch.zero for switch in _switches(more) if switch.guard not in known), "")
 
     # -- what the model can do itself -----------------------------------------------------------
 
@@ -320,11 +289,11 @@ class _Search:
 
     # -- the search -----------------------------------------------------------------------------
 
-    def found(self, library: Sequence[Term], most: int, notes: Sequence[str] = ()) -> Missing:
+    def found(self, library: Sequence[Term], most: int) -> Missing:
         """Add the best term as long as one is significant."""
         first = driven = self.fitted([], self.fit, self.rows)
         rows, last = self.rows, dict.fromkeys(self.rows, first)
-        chosen, tried, notes = list[Term](), list[Tried](), [*notes, *self._wrong_samples()]
+        chosen, tried, notes = list[Term](), list[Tried](), self._wrong_samples()
         if not first.success:
             notes.append(f"the unknown forces were not found: {first.message}")
         while driven.success and len(chosen) < most:
@@ -343,7 +312,9 @@ class _Search:
             term, driven = new[order[0]]
             chosen.append(term)
             if term.width:
-                driven = self.fitted(chosen, driven, rows)
+                freed = self.fitted(chosen, driven, rows)
+                driven = freed if freed.success else driven
+                chosen[-1] = term if freed.success else replace(term, bounds=None)
             last |= dict.fromkeys(rows, driven)
         whole = self.fitted(chosen, driven, []) if chosen else self.fit
         if not whole.success:
@@ -428,6 +399,11 @@ def _is_new(term: Term, fit: Solution) -> bool:
     return at_bound or not (
         fit.success and np.isnan(fit.parameters.table[term.name].standard_error)
     )
+
+
+def _switches(moved: Moved) -> list[Switch]:
+    """Jumps that unknowns move."""
+    return [*(switch for switch, _ in moved.direct), *moved.motion]
 
 
 def _rms(rows: Sequence[Array]) -> float:
