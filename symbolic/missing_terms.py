@@ -80,6 +80,12 @@ class Term:
         return f"{name_of(self.row.state)}'"
 
     @property
+    def shown(self) -> str:
+        """What it is of, as text without time."""
+        signals = (f for f in self.expression.atoms(AppliedUndef) if f.args == (t,))
+        return str(self.expression.xreplace({f: sp.Symbol(name_of(f)) for f in signals}))
+
+    @property
     def replaces(self) -> bool:
         """Whether it stands in place of something that is there."""
         return self.bounds is not None and not self.width

@@ -81,7 +81,9 @@ def missing(
                 f"the term {shown(term.expression)} of library is in the model already, times an "
                 f"unknown parameter, in the equation of {term.where}"
             )
-    return search.found([term for term in every if term not in own], most)
+    rest = [(term, search.refusal(term)) for term in every if term not in own]
+    notes = [f"{x.shown} in {x.where} was not tried: {why}" for x, why in rest if why]
+    return search.found([term for term, why in rest if not why], most, notes)
 
 
 def _on_grid_of(problem: Discretisation, solution: Solution) -> Question:
@@ -198,11 +200,6 @@ class _Search:
                         f"at {run.time[lost][0]:g} s"
                     )
 
-    @cached_property
-    def _shown(self) -> dict[sp.Basic, sp.Symbol]:
-        """Symbols without time for states and inputs."""
-        return {x: sp.Symbol(name_of(x)) for x in (*self.model.states, *self.model.inputs)}
-
     def _course(self, fit: Solution, e: sp.Expr) -> Array:
         """An expression over all trials."""
         return np.concatenate([self._value(run, e) for run in fit.trials])
@@ -263,16 +260,32 @@ class _Search:
     ) -> Solution:
         """Fit with these terms and those that are tested, and with white forces of unknown
         intensity in these rows."""
+        asked = self._asked(terms, rows, tested)
+        problem = Discretisation.of(*formulate(asked), asked.threads)
+        z = FirstGuess(problem).pack(guess)
+        chosen = SolverOptions({"max_iter": _ITERATIONS})
+        return Solver(problem, chosen).fitted(z, guess)
+
+    def _asked(
+        self, terms: Sequence[Term], rows: Sequence[Row], tested: Sequence[Term] = ()
+    ) -> Question:
+        """Question of such a fit."""
         model = with_terms(with_forces(self.model, rows), [*terms, *tested])
         noise = {force_in(self.model, row): (self.least(row), None) for row in rows}
         unknown = dict(self.question.unknown or {})
         for term in (*terms, *tested):
             unknown |= term.unknown(term in tested)
-        asked = replace(self.question, system=model, unknown=unknown, noise=noise or None)
-        problem = Discretisation.of(*formulate(asked), asked.threads)
-        z = FirstGuess(problem).pack(guess)
-        chosen = SolverOptions({"max_iter": _ITERATIONS})
-        return Solver(problem, chosen).fitted(z, guess)
+        return replace(self.question, system=model, unknown=unknown, noise=noise or None)
+
+    def refusal(self, term: Term) -> str:
+        """Why something cannot be late, as an input that is held between nodes; "" if it can."""
+        if not term.change.has(DelayedValue):
+            return ""
+        try:
+            formulate(self._asked([], [], [term]))
+        except ValueError as error:
+            return str(error)
+        return ""
 
     def least(self, row: Row) -> float:
         """Least intensity of a force: its standard deviation in a step is `_QUIET` times the rms of
@@ -289,11 +302,11 @@ class _Search:
 
     # -- the search -----------------------------------------------------------------------------
 
-    def found(self, library: Sequence[Term], most: int) -> Missing:
+    def found(self, library: Sequence[Term], most: int, notes: Sequence[str] = ()) -> Missing:
         """Add the best term as long as one is significant."""
         first = driven = self.fitted([], self.fit, self.rows)
         rows, last = self.rows, dict.fromkeys(self.rows, first)
-        chosen, tried, notes = list[Term](), list[Tried](), self._wrong_samples()
+        chosen, tried, notes = list[Term](), list[Tried](), [*notes, *self._wrong_samples()]
         if not first.success:
             notes.append(f"the unknown forces were not found: {first.message}")
         while driven.success and len(chosen) < most:
@@ -380,7 +393,7 @@ class _Search:
             step=step,
             name=term.name,
             where=term.where,
-            term=str(term.expression.xreplace(self._shown)),
+            term=term.shown,
             coefficient=value.value,
             standard_error=value.standard_error,
             gain=float(gain),
