@@ -62,8 +62,8 @@ class Term:
     name : of the parameter: a coefficient, or the delay or half width of something that is there.
     expression : what it is of, as it reads. change : what is added. bounds : of the parameter,
     None without; of `width` if there is one. scanned : values of what is bounded at which its
-    course is compared with the force. width : name of a second parameter, which is held while the
-    term is tested.
+    course is compared with the force, each of which counts as a test. width : name of a second
+    parameter, which is held while the term is tested.
     """
 
     name: str
@@ -94,11 +94,6 @@ class Term:
         """Whether it is a term that was chosen, or replaces something where that does."""
         both = self.replaces and other.replaces and self.row == other.row
         return both or self.name == other.name
-
-    @property
-    def tests(self) -> int:
-        """Number of tests that it stands for."""
-        return len(self.scanned) if self.width else 1
 
     @property
     def courses(self) -> dict[float, sp.Expr]:

@@ -25,7 +25,8 @@ class Tried:
     """A term that was tried. step : number of terms that were put in before. where : the rate to
     which it is added, or, of equations with masses, the force. coefficient : of it; of what is
     delayed the delay, of a dead zone of what is there its half width. gain : of log L, -inf if the
-    fit has failed. p : of a likelihood ratio test, times the number of terms in the library."""
+    fit has failed. p : of a likelihood ratio test, times the number of terms in the library
+    (of delays and widths that were compared)."""
 
     step: int
     name: str

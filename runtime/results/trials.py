@@ -343,7 +343,8 @@ class Trials(ByName, Saved):
         trajectories follow the record although the model is wrong. The terms whose course is most
         like that force, apart from what unknown parameters can do, are put in one by one, and the
         one of the largest likelihood stays if it is significant: a likelihood ratio test, whose p
-        is multiplied by the number of terms (Bonferroni). Then the next one is looked for.
+        is multiplied by the number of terms (Bonferroni), delays and widths that are compared with
+        the force counted each. Then the next one is looked for.
 
         library : expressions of states, inputs and parameters, or names of kinds: "bias", "linear"
         (each state), "inputs" (each), "coulomb" and "drag" (of speeds), "cubic" (each state),

@@ -314,7 +314,8 @@ class _Search:
             if heard != rows:
                 rows, driven = heard, self.fitted(chosen, driven, heard)
             rest = [term for term in library if not any(term.excluded_by(c) for c in chosen)]
-            best, count = self._ranked(last, rest)[:_TESTED], sum(term.tests for term in rest)
+            count = sum(len(term.scanned) for term in rest)
+            best = self._ranked(last, rest)[:_TESTED]
             fits = [self.fitted(chosen, driven, rows, [term]) for term in best]
             new = [(x, fit) for x, fit in zip(best, fits, strict=True) if _is_new(x, fit)]
             found = [self._tested(x, fit, driven, len(chosen), count) for x, fit in new]
@@ -385,7 +386,7 @@ class _Search:
         return [term for _, term in sorted(ranks, key=lambda pair: -pair[0])]
 
     def _tested(self, term: Term, fit: Solution, before: Solution, step: int, count: int) -> Tried:
-        """Likelihood ratio of a term; p : times the number of terms (Bonferroni)."""
+        """Likelihood ratio of a term; p : times the number of tests (Bonferroni)."""
         gain = fit.log_likelihood - before.log_likelihood if fit.success else -np.inf
         p = float(erfc(max(gain, 0.0) ** 0.5))
         value = fit.parameters.table[term.name]
