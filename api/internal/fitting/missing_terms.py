@@ -306,7 +306,11 @@ class _Search:
         """Add the best term as long as one is significant."""
         first = driven = self.fitted([], self.fit, self.rows)
         rows, last = self.rows, dict.fromkeys(self.rows, first)
-        chosen, tried, notes = list[Term](), list[Tried](), [*notes, *self._wrong_samples()]
+        chosen, tried, notes = (
+            list[Term](),
+            list[Tried](),
+            [*notes, *self._coarse_grid(), *self._wrong_samples()],
+        )
         if not first.success:
             notes.append(f"the unknown forces were not found: {first.message}")
         while driven.success and len(chosen) < most:
@@ -347,6 +351,13 @@ class _Search:
             larger=with_terms(self.model, chosen),
             fit=whole,
         )
+
+    def _coarse_grid(self) -> list[str]:
+        """A note on a grid that is too coarse for the record, and what explains its error."""
+        error = self.fit.grid_error() if self.fit.grid else None
+        if error is None or error.note or not error.matters:
+            return []
+        return [f"the grid {error}; terms may only explain that, see fit.grid_error()"]
 
     def _wrong_samples(self) -> list[str]:
         """A note on samples that decide, which unknown forces follow, and what explains these."""
