@@ -306,13 +306,10 @@ class _Search:
         """Add the best term as long as one is significant."""
         first = driven = self.fitted([], self.fit, self.rows)
         rows, last = self.rows, dict.fromkeys(self.rows, first)
-        chosen, tried, notes = (
-            list[Term](),
-            list[Tried](),
-            [*notes, *self._coarse_grid(), *self._wrong_samples()],
-        )
+        chosen, tried = list[Term](), list[Tried]()
+        remarks = [*notes, *self._coarse_grid(), *self._wrong_samples()]
         if not first.success:
-            notes.append(f"the unknown forces were not found: {first.message}")
+            remarks.append(f"the unknown forces were not found: {first.message}")
         while driven.success and len(chosen) < most:
             heard = self.heard(rows, driven)
             if heard != rows:
@@ -336,7 +333,7 @@ class _Search:
             last |= dict.fromkeys(rows, driven)
         whole = self.fitted(chosen, driven, []) if chosen else self.fit
         if not whole.success:
-            notes.append(
+            remarks.append(
                 f"the fit with these terms, without unknown forces, failed: {whole.message}"
             )
         after = [self._forces(row, fit, "after") for row, fit in last.items()]
@@ -347,7 +344,7 @@ class _Search:
             found=[term.name for term in chosen],
             forces=[*chain(*before, *(after if chosen else []))],
             level=self.level,
-            notes=notes,
+            notes=remarks,
             larger=with_terms(self.model, chosen),
             fit=whole,
         )
@@ -374,8 +371,8 @@ class _Search:
 
     def _ranked(self, last: Mapping[Row, Solution], terms: Sequence[Term]) -> list[Term]:
         """Terms by how much their course is that of the force in their row, less what unknown
-        parameters can do; each at that of its scanned values where it is so most. last : the latest
-        fit with a force, by row."""
+        parameters can do; each at one of its scanned values. last : the latest fit with a force, by
+        row."""
         ranks = list[tuple[float, Term]]()
         for row, driven in last.items():
             name = force_in(self.model, row)
@@ -385,15 +382,9 @@ class _Search:
             force = force[here] - basis @ (basis.T @ force[here])
             for term in terms:
                 if term.row == row:
-                    shares = dict[float, float]()
-                    for s, e in term.courses.items():
-                        course = self._course(driven, e)[here]
-                        course = course - basis @ (basis.T @ course)
-                        sizes = np.linalg.norm(course) * np.linalg.norm(force)
-                        shares[s] = float(course @ force) / sizes if sizes else 0.0
-                        shares[s] = shares[s] if term.replaces else abs(shares[s])
-                    best = max(shares, key=lambda s: shares[s])
-                    ranks.append((shares[best], term.at(best)))
+                    courses = (self._course(driven, e)[here] for e in term.courses.values())
+                    left = [course - basis @ (basis.T @ course) for course in courses]
+                    ranks.append(_most_like(term, left, force))
         return [term for _, term in sorted(ranks, key=lambda pair: -pair[0])]
 
     def _tested(self, term: Term, fit: Solution, before: Solution, step: int, count: int) -> Tried:
@@ -416,6 +407,22 @@ class _Search:
         """The force in a row, by trial."""
         name, where = force_in(self.model, row), f"{name_of(row.state)}'"
         return [Force(where, when, k, run.time, run[name]) for k, run in enumerate(driven.trials)]
+
+
+def _most_like(term: Term, courses: Sequence[Array], force: Array) -> tuple[float, Term]:
+    """How much a term is like a force, and the term at that of its scanned values: the one that
+    leaves least of the force where its size is known, so that nothing is exchanged without one."""
+
+    def share(course: Array) -> float:
+        sizes = np.linalg.norm(course) * np.linalg.norm(force)
+        found = float(course @ force) / sizes if sizes else 0.0
+        return found if term.replaces else abs(found)
+
+    def left(k: int) -> float:
+        return float(np.linalg.norm(force - courses[k])) if term.replaces else -share(courses[k])
+
+    best = min(range(len(courses)), key=left)
+    return share(courses[best]), term.at(term.scanned[best])
 
 
 def _is_new(term: Term, fit: Solution) -> bool:
