@@ -20,16 +20,27 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.smooth import smooth_max, smooth_min
 
-#: Width of a step, as that of Coulomb friction, with its bounds, and of the corners of a dead zone,
-#: as shares of the root mean square of what it is of.
-_STEP, _STEPS, _CORNER = 0.05, (0.002, 0.5), 0.02
-#: Delays that are compared with the force, and the largest, in units of the time in which what may
-#: be late changes by its size.
-_LATE, _LATEST = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6), 3.0
-#: The same of half widths of dead zones and of gaps before stops, in root mean squares.
-_ZONES, _GAPS, _WIDEST = (0.1, 0.3, 0.6, 1.0), (0.4, 0.8, 1.2), 2.0
-#: Stand for the parameter of a term, and for its width.
-_VALUE, _WIDTH = sp.Dummy("value"), sp.Dummy("width")
+#: Width of a step, as of Coulomb friction, as a share of the root mean square of what is in it.
+_STEP = 0.05
+#: Bounds of that width.
+_STEPS = (0.002, 0.5)
+#: Width of the corners of a dead zone, as such a share.
+_CORNER = 0.02
+#: Delays that are compared with the force, in units of the time in which what may be late changes
+#: by its size.
+_LATE = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+#: The largest delay, in this unit.
+_LATEST = 3.0
+#: Half widths of dead zones that are compared with the force, in root mean squares.
+_ZONES = (0.1, 0.3, 0.6, 1.0)
+#: The same of gaps before stops.
+_GAPS = (0.4, 0.8, 1.2)
+#: The largest of both.
+_WIDEST = 2.0
+#: Symbol that stands for the parameter of a term.
+_VALUE = sp.Dummy("value")
+#: Symbol that stands for its width.
+_WIDTH = sp.Dummy("width")
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What terms are made for. size : root mean square of an expression along a fit. pace : seconds
+    """Context of terms. size : root mean square of an expression along a fit. pace : seconds
     in which it changes by its size, 0 if it does not. jump : where it jumps as unknowns move, in
     words, "" if it does not. unknown : parameters that were fitted."""
 
@@ -57,7 +68,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Term:
-    """What is added to the side of the forces of a row, with a parameter: nothing where that is 0.
+    """Term on the side of the forces of a row, with a parameter: nothing where that is 0.
 
     name : of the parameter: a coefficient, or the delay or half width of something that is there.
     expression : what it is of, as it reads. change : what is added. bounds : of the parameter,
@@ -81,7 +92,7 @@ class Term:
 
     @property
     def shown(self) -> str:
-        """What it is of, as text without time."""
+        """Text of what it is of, without time."""
         signals = (f for f in self.expression.atoms(AppliedUndef) if f.args == (t,))
         return str(self.expression.xreplace({f: sp.Symbol(name_of(f)) for f in signals}))
 
@@ -97,7 +108,7 @@ class Term:
 
     @property
     def courses(self) -> dict[float, sp.Expr]:
-        """What is added at the scanned values; of a coefficient, at 1."""
+        """Expressions that are added at the scanned values; of a coefficient, at 1."""
         scanned, more = (_WIDTH, {_VALUE: sp.S.One}) if self.width else (_VALUE, {})
         return {s: self.change.xreplace({scanned: sp.Float(s), **more}) for s in self.scanned}
 
@@ -113,7 +124,7 @@ class Term:
         return {self.name: self.scanned[0] if self.bounds else 0.0}
 
     def unknown(self, tested: bool = False) -> dict[str, tuple[float, float] | None]:
-        """Its unknown parameters with bounds."""
+        """Unknown parameters with bounds; of a term that is tested, without its width."""
         if self.width and (tested or self.bounds is None):
             return {self.name: None}
         return (
@@ -122,7 +133,7 @@ class Term:
 
     @property
     def added(self) -> sp.Expr:
-        """What is added, of its parameters."""
+        """Expression that is added, of its parameters."""
         return self.change.xreplace({_VALUE: sp.Symbol(self.name), _WIDTH: sp.Symbol(self.width)})
 
 
@@ -228,8 +239,9 @@ def _times(name: str, row: Row, e: sp.Expr) -> Term:
 
 
 def _stepped(name: str, row: Row, e: sp.Expr, fitted: Fitted) -> Term:
-    """The same of an expression whose signs, of which no derivative of a fit sees the jumps, are
-    smooth steps of one width, in the unit of the first. Raises `ValueError` for other jumps."""
+    """Term of an expression whose signs, of which no derivative of a fit sees the jumps, are smooth
+    steps of one width, in the unit of the first, times a coefficient. Raises `ValueError` for other
+    jumps."""
     signs = e.replace(sp.Heaviside, lambda x, *_: (1 + sp.sign(x)) / 2)
     inner = sorted((call.args[0] for call in signs.atoms(sp.sign)), key=str)
     sizes = [fitted.size(x) for x in inner]
@@ -386,7 +398,7 @@ def _given(model: Model, row: Row) -> list[Part]:
 
 
 def _of_unknown(model: Model, row: Row, unknown: frozenset[sp.Symbol]) -> list[Part]:
-    """What each unknown parameter multiplies in a row, if it has states."""
+    """Factors of each unknown parameter in a row, if it has states."""
     e = model.equations[row.equation]
 
     def part(p: sp.Symbol, factor: sp.Expr) -> Part:

@@ -142,7 +142,7 @@ class _Search:
 
     @cached_property
     def fitted_model(self) -> Fitted:
-        """What terms are made for."""
+        """Context of the terms of a library."""
         own = {name_of(p) for p in self.question.unknown or {}}
         unknown = frozenset(p for p in self.model.parameters if name_of(p) in own)
         return Fitted(self._size, self._pace, self._jump, unknown)
@@ -162,7 +162,7 @@ class _Search:
         return min(change / rate, longest) if rate > 0.0 else 0.0
 
     def _jump(self, e: sp.Expr) -> str:
-        """Where an expression jumps as unknowns move, in words; "" if it does not."""
+        """Place where an expression jumps as unknowns move, in words; "" if it does not."""
         if not kinks_of(e):
             return ""
         first, *others = self.model.equations
@@ -278,7 +278,7 @@ class _Search:
         return replace(self.question, system=model, unknown=unknown, noise=noise or None)
 
     def refusal(self, term: Term) -> str:
-        """Why something cannot be late, as an input that is held between nodes; "" if it can."""
+        """Reason why something cannot be late, as an input that is held between nodes, or ""."""
         if not term.change.has(DelayedValue):
             return ""
         try:
@@ -410,11 +410,11 @@ class _Search:
 
 
 def _most_like(term: Term, courses: Sequence[Array], force: Array) -> tuple[float, Term]:
-    """How much a term is like a force, and the term at that of its scanned values: the one that
+    """Likeness of a term to a force, and the term at that of its scanned values that
     leaves least of the force where its size is known, so that nothing is exchanged without one."""
 
     def share(course: Array) -> float:
-        sizes = np.linalg.norm(course) * np.linalg.norm(force)
+        sizes = float(np.linalg.norm(course) * np.linalg.norm(force))
         found = float(course @ force) / sizes if sizes else 0.0
         return found if term.replaces else abs(found)
 
