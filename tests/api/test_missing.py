@@ -109,6 +109,17 @@ def test_a_sign_is_a_step_whose_width_is_fitted() -> None:
     assert abs(found.fit.parameters["term_in_v"] + 0.6) < 0.03
 
 
+def test_what_cannot_be_late_is_said() -> None:
+    time = np.linspace(0.0, 4.0, 41)
+    push = ks.Signal([0.0, 1.0, 2.0, 4.0], [1.0, -1.0, 0.5, 0.0], between="held")
+    model = ks.Model("tank", [x], [u], [k], [x.diff(t) + x - k * u], values={k: 2.0})
+    run = ks.simulate(model, time, {x: 0.0}, {}, {u: push})
+    trial = ks.Experiment(time, {u: push}, {x: run["x"]}, {x: 0.01})
+    found = ks.Collocation(model, trial, {k: (0.0, 9.0)}).solve().missing("delays")
+    assert found.tried == []
+    assert found.notes[0].startswith("delayed(u) in x' was not tried: input u is held")
+
+
 def test_a_search_is_on_the_grid_of_the_fit() -> None:
     about = problem_of(1.5)
     fine = about.refined(fit(1.5), 1e-3).solve()

@@ -410,8 +410,8 @@ class _Search:
 
 
 def _most_like(term: Term, courses: Sequence[Array], force: Array) -> tuple[float, Term]:
-    """Likeness of a term to a force, and the term at that of its scanned values that
-    leaves least of the force where its size is known, so that nothing is exchanged without one."""
+    """Likeness of a term to a force, and the term at one of its scanned values: that of the most
+    like course or, where its size is known, of that which leaves least of the force."""
 
     def share(course: Array) -> float:
         sizes = float(np.linalg.norm(course) * np.linalg.norm(force))
@@ -427,10 +427,9 @@ def _most_like(term: Term, courses: Sequence[Array], force: Array) -> tuple[floa
 
 def _is_new(term: Term, fit: Solution) -> bool:
     """Whether a term is something that other parameters cannot do: then it has a standard error."""
-    at_bound = term.replaces  # whose parameter has no standard error at 0
-    return at_bound or not (
-        fit.success and np.isnan(fit.parameters.table[term.name].standard_error)
-    )
+    if term.replaces:  # whose parameter is at a bound, without a standard error, if it is 0
+        return True
+    return not (fit.success and np.isnan(fit.parameters.table[term.name].standard_error))
 
 
 def _switches(moved: Moved) -> list[Switch]:
