@@ -43,8 +43,8 @@ k, b, m, g, a, d, e, f = sp.symbols("k b m g a d e f")
 @dataclass(frozen=True)
 class Plant:
     """A plant. rates : of its states, or equations that are zero. term : the one that is left out,
-    times c, and the state to whose rate it belongs. unknown : with bounds. seen : measured, with
-    standard deviations. bounds : of c. sindy : whether SINDy has such terms."""
+    times c, and the state, or states, to whose rate it belongs. unknown : with bounds. seen :
+    measured, with standard deviations. bounds : of c. sindy : whether SINDy has such terms."""
 
     name: str
     states: Sequence[Any]
@@ -422,7 +422,7 @@ PLANTS = [
             a * _dead_zone(x - y, c) - d * w,
         ),
         term="dead_zone(a*(x - y))",
-        where=w,
+        where=(v, w),
         values={k: 3.0, a: 12.0, b: 0.2, d: 0.4, c: 0.15},
         unknown={k: (0, 50), a: (0, 90), b: (0, 5), d: (0, 5)},
         bounds=(0.0, 1.0),
@@ -482,7 +482,8 @@ def fitted(plant: Plant, trial: ks.Experiment, whole: bool) -> ks.Solution:
 
 def is_right(plant: Plant, row: Any) -> bool:
     """Whether a term that was tried is the one that was left out."""
-    if row.where != f"{plant.where.func.__name__}'":
+    wheres = plant.where if isinstance(plant.where, tuple) else (plant.where,)
+    if row.where not in {f"{x.func.__name__}'" for x in wheres}:
         return False
     if plant.term is sp.tanh:
         name = plant.where.func.__name__
@@ -550,14 +551,18 @@ def searched(plant: Plant, seed: int) -> tuple[str, bool, bool, bool, float]:
     whether something is found in the whole one; seconds."""
     trial, kinds = record_of(plant, seed), plant.library
     begin = time.process_time()
-    found = fitted(plant, trial, whole=False).missing(plant.library)
+    fit = fitted(plant, trial, whole=False)
+    if not fit.success:
+        return "no fit", False, False, False, time.process_time() - begin
+    found = fit.missing(plant.library)
     seconds = time.process_time() - begin
     best = found.tried[0] if found.found else None
     alike = {best.name, *found.alike[best.name]} if best else set()
     near = any(is_right(plant, row) for row in found.tried if row.step == 0 and row.name in alike)
     if kinds is not None:
         kinds = [kind for kind in kinds if isinstance(kind, str)]
-    false = bool(fitted(plant, trial, whole=True).missing(kinds).found)
+    complete = fitted(plant, trial, whole=True)
+    false = complete.success and bool(complete.missing(kinds).found)
     words = f"{best.where} {best.term}" if best else "nothing"
     return words, bool(best and is_right(plant, best)), near, false, seconds
 
