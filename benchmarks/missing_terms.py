@@ -13,6 +13,7 @@ the largest coefficient times the rms of its course, in what the model leaves of
 from __future__ import annotations
 
 import argparse
+import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -26,8 +27,10 @@ from report import leave, machine, parsed
 
 import kinesym as ks
 from kinesym.runtime.arrays import Array
-from kinesym.symbolic.missing_terms import KINDS, Row, terms_of
+from kinesym.symbolic.missing_terms import KINDS, Fitted, Row, terms_of
 
+#: Kinds of terms that are linear in what is unknown.
+LINEAR = [kind for kind in KINDS if kind not in ("delays", "dead zones", "stops")]
 HEAD = ("plant", "left out", "first", "first, or alike", "false", "SINDy", "seconds")
 
 t = ks.t
@@ -40,8 +43,8 @@ k, b, m, g, a, d, e, f = sp.symbols("k b m g a d e f")
 @dataclass(frozen=True)
 class Plant:
     """A plant. rates : of its states, or equations that are zero. term : the one that is left out,
-    times c, and the state to whose rate it belongs. unknown : with bounds. seen : measured, with
-    standard deviations."""
+    times c, and the state, or states, to whose rate it belongs. unknown : with bounds. seen :
+    measured, with standard deviations. bounds : of c. sindy : whether SINDy has such terms."""
 
     name: str
     states: Sequence[Any]
@@ -57,6 +60,8 @@ class Plant:
     input_size: float = 0.0
     library: Sequence[Any] | None = None
     implicit: Sequence[Any] = field(default=())
+    bounds: tuple[float, float] | None = None
+    sindy: bool = True
 
     def model(self, whole: bool) -> ks.Model:
         """The plant, or what is left of it."""
@@ -77,6 +82,10 @@ class Plant:
             equations=equations,
             values={p: self.values[p] for p in used},
         )
+
+
+def _dead_zone(z: Any, half: Any) -> Any:
+    return z - sp.Max(sp.Min(z, half), -half)
 
 
 def _two(x: Any, v: Any, force: Any) -> dict[str, Any]:
@@ -347,6 +356,93 @@ PLANTS = [
         input_size=4.0,
         samples=601,
     ),
+    P(
+        "late input",
+        **_two(x, v, -k * x - b * v + ks.delayed(u, c)),
+        term="delayed(u)",
+        where=v,
+        values={k: 4.0, b: 0.3, c: 0.15},
+        unknown={k: (0, 50), b: (0, 10)},
+        bounds=(0.0, 1.0),
+        sindy=False,
+        **SEE_X,
+        **OSC,
+    ),
+    P(
+        "stick balanced late",
+        **_two(x, v, g * x - ks.delayed(k * x + b * v, c) + u),
+        term="delayed(b*v + k*x)",
+        where=v,
+        values={g: 9.81, k: 14.0, b: 4.0, c: 0.12},
+        unknown={k: (5, 50), b: (0, 20)},
+        bounds=(0.0, 0.5),
+        sindy=False,
+        seen={x: 0.005},
+        start={x: 0.05, v: 0.0},
+        length=15.0,
+        input_size=1.5,
+    ),
+    P(
+        "crowding of last season",
+        states=(x,),
+        rates=(a * x - ks.delayed(b * x**2, c) + u,),
+        term="delayed(b*x**2)",
+        where=x,
+        values={a: 1.0, b: 0.5, c: 0.6},
+        unknown={a: (0, 5), b: (0, 5)},
+        bounds=(0.0, 2.0),
+        sindy=False,
+        seen={x: 0.02},
+        start={x: 1.0},
+        length=25.0,
+        input_size=0.3,
+    ),
+    P(
+        "valve with a dead zone",
+        states=(x,),
+        rates=(-a * x + b * _dead_zone(u, c),),
+        term="dead_zone(u)",
+        where=x,
+        values={a: 0.6, b: 1.5, c: 0.4},
+        unknown={a: (0, 5), b: (0, 5)},
+        bounds=(0.0, 2.0),
+        sindy=False,
+        seen={x: 0.02},
+        start={x: 0.0},
+        length=25.0,
+        input_size=1.5,
+    ),
+    P(
+        "two masses with backlash",
+        states=(x, y, v, w),
+        rates=(
+            v,
+            w,
+            -k * x - a * _dead_zone(x - y, c) - b * v + u,
+            a * _dead_zone(x - y, c) - d * w,
+        ),
+        term="dead_zone(a*(x - y))",
+        where=(v, w),
+        values={k: 3.0, a: 12.0, b: 0.2, d: 0.4, c: 0.15},
+        unknown={k: (0, 50), a: (0, 90), b: (0, 5), d: (0, 5)},
+        bounds=(0.0, 1.0),
+        sindy=False,
+        seen={x: 0.005, y: 0.005},
+        start={x: 0.5, y: 0.5, v: 0.0, w: 0.0},
+        length=20.0,
+        input_size=2.0,
+    ),
+    P(
+        "spring with end stops",
+        **_two(x, v, -k * x - b * v + c * _dead_zone(x, 0.5) + u),
+        term="dead_zone(x, width)",
+        where=v,
+        values={k: 4.0, b: 0.3, c: -15.0},
+        unknown={k: (0, 50), b: (0, 10)},
+        sindy=False,
+        **SEE_X,
+        **OSC,
+    ),
 ]
 
 
@@ -379,27 +475,29 @@ def fitted(plant: Plant, trial: ks.Experiment, whole: bool) -> ks.Solution:
     model = plant.model(whole)
     unknown = {p: pair for p, pair in plant.unknown.items()}
     if whole:
-        unknown[c] = None
+        unknown[c] = plant.bounds
     guess = {p: 1.3 * plant.values[p] for p in plant.unknown}
     return ks.Collocation(model, trial, unknown=unknown).solve(guess)
 
 
 def is_right(plant: Plant, row: Any) -> bool:
     """Whether a term that was tried is the one that was left out."""
-    if row.where != f"{plant.where.func.__name__}'":
+    wheres = plant.where if isinstance(plant.where, tuple) else (plant.where,)
+    if row.where not in {f"{x.func.__name__}'" for x in wheres}:
         return False
     if plant.term is sp.tanh:
-        return row.term.startswith("tanh") and f"*{plant.where.func.__name__})" in row.term
+        name = plant.where.func.__name__
+        return row.term.startswith("tanh") and bool(re.search(rf"\b{name}\b", row.term))
     return row.term == str(plant.term).replace("(t)", "")
 
 
 def sindy(plant: Plant, trial: ks.Experiment) -> str:
     """The term of SINDy: least squares of smoothed rates, by thresholds (STLSQ), with the slopes of
     the plant by its unknown parameters beside the terms of the library. Of thresholds that of the
-    least BIC. "nothing" without a term, "" where the rates are implicit."""
+    least BIC. "nothing" without a term, "" where the rates are implicit or it has no such terms."""
     import pysindy
 
-    if plant.implicit:
+    if plant.implicit or not plant.sindy:
         return ""
     smooth = pysindy.SmoothedFiniteDifference()
     time = trial.grid
@@ -422,15 +520,14 @@ def sindy(plant: Plant, trial: ks.Experiment) -> str:
     own = plant.rates[row].subs(c, 0)
     left = rate - course(own)
     columns = [course(own.diff(p)) for p in plant.unknown if own.has(p)]
-    model, sizes = (
-        plant.model(whole=False),
-        {str(x.func): np.sqrt(np.mean(q**2)) for x, q in courses.items()},
-    )
-    rows = [Row(row, plant.where, 1, any(r == plant.where for r in plant.rates))]
+    model = plant.model(whole=False)
+    pairs = dict(zip(plant.rates, plant.states, strict=True))
+    rows = [Row(row, plant.where, 1, pairs.get(plant.where))]
     basis = np.linalg.qr(np.column_stack([*columns, np.zeros(len(time))]))[0][:, : len(columns)]
     terms = []
-    for term in terms_of(model, rows, plant.library or list(KINDS), sizes):
-        y = course(term.expression)
+    seen = Fitted(lambda e: float(np.sqrt(np.mean(course(e) ** 2))), lambda e: 0.0)
+    for term in terms_of(model, rows, plant.library or LINEAR, seen):
+        y = course(next(iter(term.courses.values())))
         if np.linalg.norm(y - basis @ (basis.T @ y)) > 1e-6 * np.linalg.norm(y):
             terms.append(term)
             columns.append(y)
@@ -454,14 +551,18 @@ def searched(plant: Plant, seed: int) -> tuple[str, bool, bool, bool, float]:
     whether something is found in the whole one; seconds."""
     trial, kinds = record_of(plant, seed), plant.library
     begin = time.process_time()
-    found = fitted(plant, trial, whole=False).missing(plant.library)
+    fit = fitted(plant, trial, whole=False)
+    if not fit.success:
+        return "no fit", False, False, False, time.process_time() - begin
+    found = fit.missing(plant.library)
     seconds = time.process_time() - begin
     best = found.tried[0] if found.found else None
     alike = {best.name, *found.alike[best.name]} if best else set()
     near = any(is_right(plant, row) for row in found.tried if row.step == 0 and row.name in alike)
     if kinds is not None:
         kinds = [kind for kind in kinds if isinstance(kind, str)]
-    false = bool(fitted(plant, trial, whole=True).missing(kinds).found)
+    complete = fitted(plant, trial, whole=True)
+    false = complete.success and bool(complete.missing(kinds).found)
     words = f"{best.where} {best.term}" if best else "nothing"
     return words, bool(best and is_right(plant, best)), near, false, seconds
 

@@ -23,8 +23,10 @@ _ALIKE = 2.0
 @dataclass(frozen=True)
 class Tried:
     """A term that was tried. step : number of terms that were put in before. where : the rate to
-    which it is added, or, of equations with masses, the force. gain : of log L, -inf if the fit has
-    failed. p : of a likelihood ratio test, times the number of terms in the library."""
+    which it is added, or, of equations with masses, the force. coefficient : of it; of what is
+    delayed the delay, of a dead zone of what is there its half width. gain : of log L, -inf if the
+    fit has failed. p : of a likelihood ratio test, times the number of terms in the library
+    (of delays and widths that were compared)."""
 
     step: int
     name: str
@@ -99,9 +101,11 @@ class Missing(Displayed):
             head = f"{self.model}: {listed(self.found)} missing"
         elif not self.tried:
             head = f"{self.model}: no term was tried"
-        rows = [("step", "added to", "term", "coefficient", "log L", "p")]
+        rows = [("step", "added to", "term", "value", "log L", "p")]
         for row in self.tried:
-            error = f"{row.coefficient:.4g} +- {row.standard_error:.2g}"
+            error = f"{row.coefficient:.4g}"
+            if row.standard_error > 0.0:  # none at a bound
+                error += f" +- {row.standard_error:.2g}"
             p = f"{row.p:.2g}" + " *" * self._is_found(row)
             gain = f"{row.gain:+.4g}" if np.isfinite(row.gain) else "failed"
             rows.append((str(row.step + 1), row.where, row.term, error, gain, p))

@@ -343,18 +343,20 @@ class Trials(ByName, Saved):
         trajectories follow the record although the model is wrong. The terms whose course is most
         like that force, apart from what unknown parameters can do, are put in one by one, and the
         one of the largest likelihood stays if it is significant: a likelihood ratio test, whose p
-        is multiplied by the number of terms (Bonferroni). Then the next one is looked for.
+        is multiplied by the number of terms (Bonferroni), delays and widths that are compared with
+        the force counted each. Then the next one is looked for.
 
         library : expressions of states, inputs and parameters, or names of kinds: "bias", "linear"
         (each state), "inputs" (each), "coulomb" and "drag" (of speeds), "cubic" (each state),
-        "products" (of two states); all of these if None. level : of the tests. most : terms that
-        are put in at most.
+        "products" (of two states), "delays" and "dead zones" (of inputs, and of what unknown
+        parameters multiply), "stops" (springs beyond a gap); all of these if None. level : of the
+        tests. most : terms that are put in at most.
 
-        All fits are on the grids of the problem's experiments, also where this one is on a finer
-        one. Returns the terms that were tried, the forces before and after, the model with what was
-        found and the fit of it, without forces. Raises `ValueError` for a fit that is none by
-        `Collocation` of a `Model` by least squares, that has process noise, and for terms that are
-        in the model already; before anything is solved.
+        All fits are on the grids of this one. Returns the terms that were tried, the forces before
+        and after, the model with what was found and the fit of it, without forces. Raises
+        `ValueError` for a fit that is none by `Collocation` of a `Model` by least squares, that has
+        process noise, and for terms that are in the model already or jump, but for signs; before
+        anything is solved.
         """
         if self.lacking is None:
             raise ValueError(

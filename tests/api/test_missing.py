@@ -69,6 +69,65 @@ def test_a_complete_model_lacks_nothing() -> None:
     assert "no term of the library is missing" in str(found)
 
 
+def recorded(force: Any, substeps: int = 1) -> Any:
+    """Fit of a linear oscillator to a record of one with this force."""
+    time = np.linspace(0.0, 8.0, 121)
+    push = 2 * np.sin(1.3 * time) + 1.5 * np.sin(2.9 * time + 1)
+    equations = [x.diff(t) - v, v.diff(t) - force]
+    plant = ks.Model("plant", [x, v], [u], [k, b], equations, values={k: 4.0, b: 0.3})
+    run = ks.simulate(plant, time, {x: 0.5, v: 0.0}, {}, {u: push}, substeps=substeps)
+    noise = 0.01 * np.random.default_rng(1).standard_normal(len(time))
+    trial = ks.Experiment(time, {u: push}, {x: run["x"] + noise}, {x: 0.01})
+    return ks.Collocation(oscillator(0), trial, {k: (0.0, 50.0), b: (0.0, 10.0)}).solve()
+
+
+def beyond(z: Any, half: float) -> Any:
+    return z - sp.Max(sp.Min(z, half), -half)
+
+
+@pytest.mark.parametrize(
+    ("force", "library", "name", "value"),
+    [
+        (-k * x - b * v + ks.delayed(u, 0.2), "delays", "delayed_u_in_v", 0.2),
+        (-k * beyond(x, 0.2) - b * v + u, "dead zones", "dead_zone_k_in_v", 0.2),
+        (-k * x - 20 * beyond(x, 0.4) - b * v + u, "stops", "stop_x_in_v", -20.0),
+    ],
+)
+def test_what_is_exchanged_is_found(force: Any, library: str, name: str, value: float) -> None:
+    found = recorded(force).missing(library, most=1)
+    assert found.found == [name]
+    row = found.fit.parameters.table[name]
+    assert abs(row.value - value) < 4.0 * row.standard_error < 0.1 * abs(value)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sign_is_a_step_whose_width_is_fitted() -> None:
+    found = recorded(-k * x - b * v + u - 0.6 * sp.sign(v), 8).missing([sp.sign(v), v**3], most=1)
+    assert found.found == ["term_in_v"]
+    assert found.tried[0].term == "tanh(v/width)"
+    assert found.fit.parameters["width_of_term_in_v"] < 0.05
+    assert abs(found.fit.parameters["term_in_v"] + 0.6) < 0.03
+
+
+def test_what_cannot_be_late_is_said() -> None:
+    time = np.linspace(0.0, 4.0, 41)
+    push = ks.Signal([0.0, 1.0, 2.0, 4.0], [1.0, -1.0, 0.5, 0.0], between="held")
+    model = ks.Model("tank", [x], [u], [k], [x.diff(t) + x - k * u], values={k: 2.0})
+    run = ks.simulate(model, time, {x: 0.0}, {}, {u: push})
+    trial = ks.Experiment(time, {u: push}, {x: run["x"]}, {x: 0.01})
+    found = ks.Collocation(model, trial, {k: (0.0, 9.0)}).solve().missing("delays")
+    assert found.tried == []
+    assert found.notes[0].startswith("delayed(u) in x' was not tried: input u is held")
+
+
+def test_a_search_is_on_the_grid_of_the_fit() -> None:
+    about = problem_of(1.5)
+    fine = about.refined(fit(1.5), 1e-3).solve()
+    found = fine.missing("cubic", most=1)
+    assert len(found.forces[0].time) == len(fine.trials[0].time) > 121
+    assert found.found == ["cubic_x_in_v"]
+
+
 def test_a_kind_may_stand_alone_and_time_keeps_its_name() -> None:
     assert fit(1.5).missing("cubic", most=1).found == ["cubic_x_in_v"]
     assert fit(0.0).missing([sp.sin(t)]).tried[0].term == "sin(t)"
@@ -88,6 +147,7 @@ def test_terms_may_be_expressions() -> None:
         ([sp.Symbol("q") * x], "has q, which the model lacks"),
         ([], "library is empty"),
         ([0], "a term of library is zero"),
+        ([sp.floor(x)], "the term floor(x(t)) of library jumps where x is a whole number"),
         ([sp.sqrt(x)], "the term sqrt(x(t)) of library has no value in trial 0 at"),
     ],
 )

@@ -20,6 +20,7 @@ from kinesym.internal.fitting.solving import Solver
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.internal.problems.question import Question
+from kinesym.internal.problems.unseen_jumps import Moved, moved_by
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.influence import DECIDES
@@ -27,9 +28,14 @@ from kinesym.runtime.results.left_out import largest, most_changed
 from kinesym.runtime.results.missing import Force, Missing, Tried
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import evaluate
+from kinesym.symbolic.expression import parts_of
+from kinesym.symbolic.jumps import Switch
 from kinesym.symbolic.missing_terms import (
     KINDS,
+    Fitted,
     Row,
     Term,
     force_in,
@@ -38,7 +44,7 @@ from kinesym.symbolic.missing_terms import (
     with_forces,
     with_terms,
 )
-from kinesym.symbolic.model import Model
+from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import LeastSquares
 
@@ -51,6 +57,8 @@ _ITERATIONS = 500
 #: Standard deviation of a force in a step, as a share of the rms of the rate, up to which it is
 #: none.
 _QUIET = 1e-4
+#: Share of a trial in which what may be late changes at most.
+_LONGEST = 0.1
 _STEP = 1e-30  # of complex steps
 
 
@@ -58,13 +66,13 @@ def missing(
     problem: Discretisation, solution: Solution, library: Any, level: float, most: int
 ) -> Missing:
     """See `Trials.missing`."""
-    search = _Search(problem.formulation.question, solution, level)
+    search = _Search(_on_grid_of(problem, solution), solution, level)
     search.check()
     given = [library] if isinstance(library, str) else library
     given = list(KINDS) if given is None else listed(given, "library")
     if not given:
         raise ValueError("library is empty; leave it out for terms of all kinds")
-    every = terms_of(search.model, search.rows, given, search.sizes)
+    every = terms_of(search.model, search.rows, given, search.fitted_model)
     search.check_terms(every)
     own = [term for term in every if search.is_own(term)]
     for term in own:
@@ -73,7 +81,19 @@ def missing(
                 f"the term {shown(term.expression)} of library is in the model already, times an "
                 f"unknown parameter, in the equation of {term.where}"
             )
-    return search.found([term for term in every if term not in own], most)
+    rest = [(term, search.refusal(term)) for term in every if term not in own]
+    notes = [f"{x.shown} in {x.where} was not tried: {why}" for x, why in rest if why]
+    return search.found([term for term, why in rest if not why], most, notes)
+
+
+def _on_grid_of(problem: Discretisation, solution: Solution) -> Question:
+    """The question of a problem, with the grid of a solution."""
+    asked = problem.formulation.question
+    given = [asked.trials] if isinstance(asked.trials, Experiment) else [*asked.trials]
+    pairs = list(zip(given, problem.on_grid_of(solution).trials, strict=True))
+    if all(np.array_equal(a.grid, b.grid) for a, b in pairs):
+        return asked
+    return replace(asked, trials=[a.on_grid(b.grid) for a, b in pairs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +141,46 @@ class _Search:
         return [r for r in found if not any(s[r.equation].any() for s in slopes)]
 
     @cached_property
-    def sizes(self) -> dict[str, float]:
-        """Root mean squares of the states."""
-        names = self.model.state_names
-        runs = [np.concatenate([run[name] for run in self.fit.trials]) for name in names]
-        return {n: float(np.sqrt(np.mean(x**2))) or 1.0 for n, x in zip(names, runs, strict=True)}
+    def fitted_model(self) -> Fitted:
+        """Context of the terms of a library."""
+        own = {name_of(p) for p in self.question.unknown or {}}
+        unknown = frozenset(p for p in self.model.parameters if name_of(p) in own)
+        return Fitted(self._size, self._pace, self._jump, unknown)
+
+    def _size(self, e: sp.Expr) -> float:
+        """Root mean square of an expression along the fit, 1 if that is 0."""
+        return _rms([self._value(run, e) for run in self.fit.trials]) or 1.0
+
+    def _pace(self, e: sp.Expr) -> float:
+        """Seconds in which an expression changes by its standard deviation, at most a share of the
+        shortest trial; 0 if it does not change."""
+        runs = self.fit.trials
+        values = [self._value(run, e) for run in runs]
+        rate = _rms([np.gradient(y, run.time) for y, run in zip(values, runs, strict=True)])
+        change = _rms([y - np.mean(y) for y in values])
+        longest = _LONGEST * min(float(np.ptp(run.time)) for run in runs)
+        return min(change / rate, longest) if rate > 0.0 else 0.0
+
+    def _jump(self, e: sp.Expr) -> str:
+        """Place where an expression jumps as unknowns move, in words; "" if it does not."""
+        if not kinks_of(e):
+            return ""
+        first, *others = self.model.equations
+        names = {name_of(s) for s in self.question.unknown or {}}
+        models = (self.model, replace(self.model, equations=[first + e, *others]))
+        own, more = (moved_by(model, names, (), True) for model in models)
+        known = {switch.guard for switch in _switches(own)}
+        return next((switch.zero for switch in _switches(more) if switch.guard not in known), "")
 
     # -- what the model can do itself -----------------------------------------------------------
 
     def is_own(self, term: Term) -> bool:
         """Whether unknown parameters can do what a term does."""
-        course, slopes = self._course(self.fit, term), self._slopes_of_rows[term.row]
-        left = course - slopes @ np.linalg.lstsq(slopes, course)[0]
-        return bool(np.linalg.norm(left) <= _OWN * np.linalg.norm(course))
+        slopes = self._slopes_of_rows[term.row]
+        courses = np.column_stack([self._course(self.fit, e) for e in term.courses.values()])
+        left = courses - slopes @ np.linalg.lstsq(slopes, courses)[0]
+        sizes = np.linalg.norm(courses, axis=0)
+        return bool((np.linalg.norm(left, axis=0) <= _OWN * sizes).all())
 
     @cached_property
     def _slopes_of_rows(self) -> dict[Row, Array]:
@@ -143,8 +190,9 @@ class _Search:
     def check_terms(self, terms: Sequence[Term]) -> None:
         """Raise `ValueError` for a term that has no value along the record."""
         for term in terms:
+            e = next(iter(term.courses.values()))
             for k, run in enumerate(self.fit.trials):
-                value = np.broadcast_to(evaluate(term.expression, self._point(run)), run.time.shape)
+                value = self._complex(run, e)
                 lost = ~np.isfinite(value) | (np.abs(np.imag(value)) > _OWN * np.abs(value))
                 if lost.any():
                     raise ValueError(
@@ -152,14 +200,9 @@ class _Search:
                         f"at {run.time[lost][0]:g} s"
                     )
 
-    @cached_property
-    def _shown(self) -> dict[sp.Basic, sp.Symbol]:
-        """Symbols without time for states and inputs."""
-        return {x: sp.Symbol(name_of(x)) for x in (*self.model.states, *self.model.inputs)}
-
-    def _course(self, fit: Solution, term: Term) -> Array:
-        """A term over all trials."""
-        return np.concatenate([self._value(run, term.expression) for run in fit.trials])
+    def _course(self, fit: Solution, e: sp.Expr) -> Array:
+        """An expression over all trials."""
+        return np.concatenate([self._value(run, e) for run in fit.trials])
 
     def _parameters(self, fit: Solution, row: Row) -> Array:
         """Slopes of an equation by each unknown parameter, as columns, over all trials."""
@@ -187,8 +230,19 @@ class _Search:
         return found
 
     def _value(self, run: Trajectory, e: sp.Expr) -> Array:
-        found = np.real(evaluate(e, self._point(run)))
-        return np.broadcast_to(found, run.time.shape)
+        return np.real(self._complex(run, e))
+
+    def _complex(self, run: Trajectory, e: sp.Expr) -> Any:
+        """An expression over a trial; what is delayed is interpolated, and constant before the
+        start."""
+        point, late = self._point(run), dict[sp.Basic, sp.Expr]()
+        for s, value in self.model.intermediates:
+            point[s] = evaluate(value, point)
+        for call in parts_of(DelayedValue, e):
+            late[call] = sp.Dummy()
+            then = run.time - np.real(evaluate(call.args[1], point))
+            point[late[call]] = np.interp(then, run.time, self._value(run, call.args[0]))
+        return np.broadcast_to(evaluate(e.xreplace(late), point), run.time.shape)
 
     def _slopes(self, run: Trajectory, symbol: sp.Basic) -> list[Array]:
         """Derivatives of all equations by a symbol, over a trial, by the complex step."""
@@ -201,16 +255,37 @@ class _Search:
 
     # -- fits -----------------------------------------------------------------------------------
 
-    def fitted(self, terms: Sequence[Term], guess: Any, rows: Sequence[Row]) -> Solution:
-        """Fit with these terms, and with white forces of unknown intensity in these rows."""
-        model = with_terms(with_forces(self.model, rows), terms)
-        noise = {force_in(self.model, row): (self.least(row), None) for row in rows}
-        unknown = {**(self.question.unknown or {}), **{term.name: None for term in terms}}
-        asked = replace(self.question, system=model, unknown=unknown, noise=noise or None)
+    def fitted(
+        self, terms: Sequence[Term], guess: Any, rows: Sequence[Row], tested: Sequence[Term] = ()
+    ) -> Solution:
+        """Fit with these terms and those that are tested, and with white forces of unknown
+        intensity in these rows."""
+        asked = self._asked(terms, rows, tested)
         problem = Discretisation.of(*formulate(asked), asked.threads)
         z = FirstGuess(problem).pack(guess)
         chosen = SolverOptions({"max_iter": _ITERATIONS})
         return Solver(problem, chosen).fitted(z, guess)
+
+    def _asked(
+        self, terms: Sequence[Term], rows: Sequence[Row], tested: Sequence[Term] = ()
+    ) -> Question:
+        """Question of such a fit."""
+        model = with_terms(with_forces(self.model, rows), [*terms, *tested])
+        noise = {force_in(self.model, row): (self.least(row), None) for row in rows}
+        unknown = dict(self.question.unknown or {})
+        for term in (*terms, *tested):
+            unknown |= term.unknown(term in tested)
+        return replace(self.question, system=model, unknown=unknown, noise=noise or None)
+
+    def refusal(self, term: Term) -> str:
+        """Reason why something cannot be late, as an input that is held between nodes, or ""."""
+        if not term.change.has(DelayedValue):
+            return ""
+        try:
+            formulate(self._asked([], [], [term]))
+        except ValueError as error:
+            return str(error)
+        return ""
 
     def least(self, row: Row) -> float:
         """Least intensity of a force: its standard deviation in a step is `_QUIET` times the rms of
@@ -227,32 +302,38 @@ class _Search:
 
     # -- the search -----------------------------------------------------------------------------
 
-    def found(self, library: Sequence[Term], most: int) -> Missing:
+    def found(self, library: Sequence[Term], most: int, notes: Sequence[str] = ()) -> Missing:
         """Add the best term as long as one is significant."""
         first = driven = self.fitted([], self.fit, self.rows)
         rows, last = self.rows, dict.fromkeys(self.rows, first)
-        chosen, tried, notes = list[Term](), list[Tried](), self._wrong_samples()
+        chosen, tried = list[Term](), list[Tried]()
+        remarks = [*notes, *self._coarse_grid(), *self._wrong_samples()]
         if not first.success:
-            notes.append(f"the unknown forces were not found: {first.message}")
+            remarks.append(f"the unknown forces were not found: {first.message}")
         while driven.success and len(chosen) < most:
             heard = self.heard(rows, driven)
             if heard != rows:
                 rows, driven = heard, self.fitted(chosen, driven, heard)
-            rest = [term for term in library if term not in chosen]
+            rest = [term for term in library if not any(term.excluded_by(c) for c in chosen)]
+            count = sum(len(term.scanned) for term in rest)
             best = self._ranked(last, rest)[:_TESTED]
-            fits = [self.fitted([*chosen, term], driven, rows) for term in best]
+            fits = [self.fitted(chosen, driven, rows, [term]) for term in best]
             new = [(x, fit) for x, fit in zip(best, fits, strict=True) if _is_new(x, fit)]
-            found = [self._tested(x, fit, driven, len(chosen), len(rest)) for x, fit in new]
+            found = [self._tested(x, fit, driven, len(chosen), count) for x, fit in new]
             order = sorted(range(len(found)), key=lambda k: -found[k].gain)
             tried += [found[k] for k in order]
             if not order or found[order[0]].p > self.level:
                 break
             term, driven = new[order[0]]
             chosen.append(term)
+            if term.width:
+                freed = self.fitted(chosen, driven, rows)
+                driven = freed if freed.success else driven
+                chosen[-1] = term if freed.success else replace(term, bounds=None)
             last |= dict.fromkeys(rows, driven)
         whole = self.fitted(chosen, driven, []) if chosen else self.fit
         if not whole.success:
-            notes.append(
+            remarks.append(
                 f"the fit with these terms, without unknown forces, failed: {whole.message}"
             )
         after = [self._forces(row, fit, "after") for row, fit in last.items()]
@@ -263,10 +344,17 @@ class _Search:
             found=[term.name for term in chosen],
             forces=[*chain(*before, *(after if chosen else []))],
             level=self.level,
-            notes=notes,
+            notes=remarks,
             larger=with_terms(self.model, chosen),
             fit=whole,
         )
+
+    def _coarse_grid(self) -> list[str]:
+        """A note on a grid that is too coarse for the record, and what explains its error."""
+        error = self.fit.grid_error() if self.fit.grid else None
+        if error is None or error.note or not error.matters:
+            return []
+        return [f"the grid {error}; terms may only explain that, see fit.grid_error()"]
 
     def _wrong_samples(self) -> list[str]:
         """A note on samples that decide, which unknown forces follow, and what explains these."""
@@ -283,8 +371,9 @@ class _Search:
 
     def _ranked(self, last: Mapping[Row, Solution], terms: Sequence[Term]) -> list[Term]:
         """Terms by how much their course is that of the force in their row, less what unknown
-        parameters can do. last : the latest fit with a force, by row."""
-        share = dict[str, float]()
+        parameters can do; each at one of its scanned values. last : the latest fit with a force, by
+        row."""
+        ranks = list[tuple[float, Term]]()
         for row, driven in last.items():
             name = force_in(self.model, row)
             force = np.concatenate([run[name] for run in driven.trials])
@@ -293,14 +382,13 @@ class _Search:
             force = force[here] - basis @ (basis.T @ force[here])
             for term in terms:
                 if term.row == row:
-                    course = self._course(driven, term)[here]
-                    course = course - basis @ (basis.T @ course)
-                    sizes = np.linalg.norm(course) * np.linalg.norm(force)
-                    share[term.name] = abs(course @ force) / sizes if sizes else 0.0
-        return sorted(terms, key=lambda term: -share[term.name])
+                    courses = (self._course(driven, e)[here] for e in term.courses.values())
+                    left = [course - basis @ (basis.T @ course) for course in courses]
+                    ranks.append(_most_like(term, left, force))
+        return [term for _, term in sorted(ranks, key=lambda pair: -pair[0])]
 
     def _tested(self, term: Term, fit: Solution, before: Solution, step: int, count: int) -> Tried:
-        """Likelihood ratio of a term; p : times the number of terms (Bonferroni)."""
+        """Likelihood ratio of a term; p : times the number of tests (Bonferroni)."""
         gain = fit.log_likelihood - before.log_likelihood if fit.success else -np.inf
         p = float(erfc(max(gain, 0.0) ** 0.5))
         value = fit.parameters.table[term.name]
@@ -308,7 +396,7 @@ class _Search:
             step=step,
             name=term.name,
             where=term.where,
-            term=str(term.expression.xreplace(self._shown)),
+            term=term.shown,
             coefficient=value.value,
             standard_error=value.standard_error,
             gain=float(gain),
@@ -321,6 +409,34 @@ class _Search:
         return [Force(where, when, k, run.time, run[name]) for k, run in enumerate(driven.trials)]
 
 
+def _most_like(term: Term, courses: Sequence[Array], force: Array) -> tuple[float, Term]:
+    """Likeness of a term to a force, and the term at one of its scanned values: that of the most
+    like course or, where its size is known, of that which leaves least of the force."""
+
+    def share(course: Array) -> float:
+        sizes = float(np.linalg.norm(course) * np.linalg.norm(force))
+        found = float(course @ force) / sizes if sizes else 0.0
+        return found if term.replaces else abs(found)
+
+    def left(k: int) -> float:
+        return float(np.linalg.norm(force - courses[k])) if term.replaces else -share(courses[k])
+
+    best = min(range(len(courses)), key=left)
+    return share(courses[best]), term.at(term.scanned[best])
+
+
 def _is_new(term: Term, fit: Solution) -> bool:
     """Whether a term is something that other parameters cannot do: then it has a standard error."""
+    if term.replaces:  # whose parameter is at a bound, without a standard error, if it is 0
+        return True
     return not (fit.success and np.isnan(fit.parameters.table[term.name].standard_error))
+
+
+def _switches(moved: Moved) -> list[Switch]:
+    """Jumps that unknowns move."""
+    return [*(switch for switch, _ in moved.direct), *moved.motion]
+
+
+def _rms(rows: Sequence[Array]) -> float:
+    """Root mean square of all numbers."""
+    return float(np.sqrt(np.mean(np.concatenate(rows) ** 2)))
