@@ -95,7 +95,7 @@ class HeldQuantity(NamedTuple):
         return self.error / float(np.exp(self.best.value)) if self.log else self.error
 
     def shown(self, value: float) -> float:
-        """What is shown of a value of g."""
+        """Value of g as it is shown."""
         return float(np.exp(value) if self.log else value)
 
     def held(self, value: float, near: ProfilePoint, variance: float) -> ProfilePoint:

@@ -47,7 +47,7 @@ class Lacking:
         return solver(self.here.kkt).solve(self.pull[:, None], sides)[:, 0]
 
     def more(self, z: Array) -> Array:
-        """How far another Gauss-Newton step, or bounds, would move it (n,) from a place that should
+        """Distance (n,) by which another Gauss-Newton step, or bounds, would move a place that should
         be near its minimum; infinite where there is none."""
         problem, solution = self.here.problem, self.here.solution
         with np.errstate(all="ignore"):
