@@ -47,8 +47,8 @@ class Lacking:
         return solver(self.here.kkt).solve(self.pull[:, None], sides)[:, 0]
 
     def more(self, z: Array) -> Array:
-        """Distance (n,) by which another Gauss-Newton step, or bounds, would move a place that should
-        be near its minimum; infinite where there is none."""
+        """Distance (n,) by which another Gauss-Newton step, or bounds, would move a place that
+        should be near its minimum; infinite where there is none."""
         problem, solution = self.here.problem, self.here.solution
         with np.errstate(all="ignore"):
             off = problem.constraints(self.here.z) - problem.constraints(z)
