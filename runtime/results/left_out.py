@@ -277,7 +277,8 @@ def left_out(
     except ValueError as error:
         nothing = np.full((r, r), np.nan)
         found, note = Left(nothing[0], nothing, nothing[0]), str(error)
-    new = np.where(np.isnan(errors), np.nan, np.where(errors == 0.0, before, found.values))
+    held = (errors == 0.0) & (not solve)  # by a bound, which a new solve may leave
+    new = np.where(np.isnan(errors), np.nan, np.where(held, before, found.values))
     with np.errstate(invalid="ignore"):
         width = np.sqrt(np.diag(found.covariance))
     told = np.isfinite(new)

@@ -150,6 +150,19 @@ def test_one_step_that_is_not_enough_is_told(kind):
     assert not few.doubtful and not again.doubtful
 
 
+def test_a_parameter_leaves_its_bound_where_it_is_solved_again():
+    """A slope that is negative with the late samples, and positive without."""
+    model = ks.Model("line", [x], [], [a, b], [x.diff(ks.t) - 1], outputs={"y": a + b * x})
+    y = np.where(TIME < 1.5, 1.0 + TIME, -9.0)
+    trial = ks.Experiment(TIME, measurements={"y": y}, std={"y": 0.1})
+    unknown = {a: None, b: (0.0, 9.0)}
+    fit = ks.Collocation(model, trial, unknown, boundary=[ks.at_start(x)]).solve({a: 1.0, b: 1.0})
+    assert fit.parameters.table["b"].remark == "at a bound"
+    first, again = (fit.without(window=(1.5, 2.0), solve=solve) for solve in (False, True))
+    assert abs(first.parameters["b"]) < 1e-6
+    assert again.parameters["b"] == pytest.approx(1.0, rel=1e-6) and again.errors[1] > 0.0
+
+
 @pytest.mark.parametrize("kind", ["collocation", "shooting"])
 def test_squares_of_the_objective_count(kind):
     """y = a t with 30 x**2 dt in the objective: standard errors and parts left out as of a ridge
