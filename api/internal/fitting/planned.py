@@ -287,6 +287,9 @@ class ShootingPlan:
             means = np.where(priors.log, np.log(np.where(priors.log, values, 1.0)), values)
             trials.priors = replace(priors, means=means)
             task = replace(task, task=replace(task.task, trials=trials))
+        if task.task.estimation.mixed:
+            # what else the objective has draws the fit away from the assumed motion
+            return task.fit(self.q, Chosen("bfgs", True, False, 1e-10, 500, {}))
         chosen = Chosen("least-squares", True, False, 1e-10, 0, {})
         return task.found([Step(task.trials.cost(self.q), self.q)], chosen)
 
