@@ -184,7 +184,7 @@ class Forecast(Displayed):
 
     def _known(self) -> Iterator[_Known]:
         """Parameters with standard errors of white noise."""
-        held = getattr(self._inference(), "held", None)
+        held: Any = getattr(self._inference(), "held", None)
         for name, row in self.fit.parameters.table.items() if held else ():
             if row.standard_error > 0.0:
                 try:
