@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from kinesym.base.checks import between
 from kinesym.base.notebook import Displayed, html_table, with_unit
@@ -17,9 +18,10 @@ from kinesym.runtime.results.estimates import Estimate, Estimates, Uncertainty, 
 from kinesym.runtime.results.inference import with_correlated_noise
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.precision import least_certain
+from kinesym.runtime.results.profile import HeldQuantity
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
-from kinesym.runtime.summary import aligned, listed
+from kinesym.runtime.summary import aligned, in_errors, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +43,10 @@ _WORDS = {
 }
 #: Axis of a figure for each.
 _AXES = {"seconds": "duration [s]", "rate": "rate [Hz]", "trials": "trials"}
+
+
+#: Name of a parameter, its row, and the parameter as a quantity that can be held.
+_Known = tuple[str, Estimate, HeldQuantity]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,22 +142,30 @@ class Forecast(Displayed):
 
     @cached_property
     def doubts(self) -> Sequence[str]:
-        """Sentences on parameters whose standard errors do not tell how estimates will scatter, as
-        the model bends too much: with the parameter held two standard errors to each side, all else
-        following, the misfit rises otherwise than the parabola that standard errors are of. Nothing
-        is said where the motion passes limits, which would hold what follows."""
-        if self.passed:
-            return []
-        found, held = list[str](), getattr(self._inference(), "held", None)
-        about = self.fit.uncertainty[0]
-        for name, row in self.fit.parameters.table.items():
-            if held is None or not row.standard_error > 0.0 or about.variance != 1.0:
-                continue
-            try:
-                quantity = held(name)
-            except ValueError:  # not asked of this kind of fit, as of several segments
-                return []
-            bends = [quantity.bend(sign * _ENDS, about.variance) for sign in (-1.0, 1.0)]
+        """Sentences on parameters whose standard errors do not tell how estimates will scatter: a
+        bound is within two of them; or the model bends too much, as with the parameter held two
+        standard errors to each side, all else following, the misfit rises otherwise than the
+        parabola that standard errors are of. Of bends nothing is said where the motion passes
+        limits, which would hold what follows."""
+        known = list(self._known())
+        return [*self._near_bounds(known), *([] if self.passed else self._bends(known))]
+
+    def _near_bounds(self, known: Sequence[_Known]) -> Iterator[str]:
+        errors = self.standard_errors()
+        for name, row, quantity in known:
+            own = quantity.own_error * errors[name] / row.standard_error  # of correlated noise
+            off = np.abs(np.subtract(quantity.limits, quantity.best.value)) / own
+            if (away := float(off.min())) < _ENDS:
+                bound = quantity.shown(quantity.limits[int(off.argmin())])
+                yield (
+                    f"the bound {bound:g} of {name} is {in_errors(f'{away:.2g}')} away: about "
+                    f"{100.0 * float(ndtr(-away)):.2g} % of estimates will be at it"
+                )
+
+    def _bends(self, known: Sequence[_Known]) -> Iterator[str]:
+        variance = self.fit.uncertainty[0].variance
+        for name, row, quantity in known if variance == 1.0 else ():
+            bends = [quantity.bend(sign * _ENDS, variance) for sign in (-1.0, 1.0)]
             odd = [b for b in bends if b > 0.0 and not 1.0 / _STRAIGHT <= b <= _STRAIGHT]
             if odd:
                 rises = [
@@ -162,12 +176,21 @@ class Forecast(Displayed):
                     for rise, side, bend in zip(rises, ("below", "above"), bends, strict=True)
                     if bend > 0.0
                 ]
-                found.append(
+                yield (
                     f"+- {row.standard_error:.2g} of {name} is doubtful: {_ENDS:g} standard errors "
                     f"away the misfit rises by {' and '.join(sides)} it, not by {_ENDS**2:g}; "
                     "fits of simulated records tell how estimates will scatter"
                 )
-        return found
+
+    def _known(self) -> Iterator[_Known]:
+        """Parameters with standard errors of white noise."""
+        held: Any = getattr(self._inference(), "held", None)
+        for name, row in self.fit.parameters.table.items() if held else ():
+            if row.standard_error > 0.0:
+                try:
+                    yield name, row, held(name)
+                except ValueError:  # not asked of this kind of fit, as of several segments
+                    return
 
     # -- variants ---------------------------------------------------------------------------
 

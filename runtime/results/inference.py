@@ -75,10 +75,12 @@ class Influences(NamedTuple):
 
 class Left(NamedTuple):
     """Estimates (r,) and their covariance (r, r) without some samples, NaN for those that are not
-    determined then."""
+    determined then. more : by how much another step, or bounds, would change them (r,), infinite
+    where there is none; zero if they are solved for."""
 
     values: Array
     covariance: Array
+    more: Array
 
 
 class Inference(Protocol):

@@ -26,6 +26,8 @@ from kinesym.runtime.summary import aligned, in_errors, listed
 
 #: Masks of samples that are left out, by trial and channel.
 Out: TypeAlias = Mapping[tuple[int, str], NDArray[np.bool_]]
+#: Change by a second step [standard errors] from which the first one is doubtful.
+_MORE = 0.1
 #: Groups of a kind that are left out one by one; more take long.
 _MOST = 50
 
@@ -48,7 +50,8 @@ class LeftOut(Saved):
     names : of the parameters (r,). values, errors : (r,), NaN for what is not determined then.
     before, errors_before : of all samples. cook : Cook's distance of those that are determined.
     solved : whether it was solved again, else it is one Gauss-Newton step from the fit of all
-    samples, exact for linear models. note : why there are none.
+    samples, exact for linear models. more : by how much a second step, or bounds, would change
+    the estimates at most, in standard errors of the fit of all samples. note : why there are none.
     """
 
     kind: str
@@ -63,6 +66,7 @@ class LeftOut(Saved):
     cook: float
     freedom: float = np.inf
     solved: bool = False
+    more: float = 0.0
     note: str = ""
 
     @property
@@ -80,6 +84,12 @@ class LeftOut(Saved):
     def in_errors(self) -> Mapping[str, float]:
         """Change of each estimate, in standard errors of the fit of all samples."""
         return Values(named(self.names, over_errors(self.values - self.before, self.errors_before)))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a second step would change what is said, so that `solve=True` is worth its
+        time."""
+        return self.more > _MORE
 
     @property
     def lost(self) -> list[str]:
@@ -111,7 +121,8 @@ class LeftOut(Saved):
         if self.note:
             return self.note
         lost = [f"{listed(self.lost_of_others)} not determined"] if self.lost_of_others else []
-        return "; ".join([*lost, most_changed(self.in_errors)])
+        doubt = f"a second step adds {in_errors(f'{self.more:.2g}')}: solve again, solve=True"
+        return "; ".join([*lost, most_changed(self.in_errors), *[doubt] * self.doubtful])
 
     def __str__(self) -> str:
         rows = [("", "estimate", "std. error", "of all", "std. error", "change [std. errors]")]
@@ -265,11 +276,13 @@ def left_out(
         found = of.without(record_without(series, group.out), solve)
     except ValueError as error:
         nothing = np.full((r, r), np.nan)
-        found, note = Left(nothing[0], nothing), str(error)
-    new = np.where(np.isnan(errors), np.nan, np.where(errors == 0.0, before, found.values))
+        found, note = Left(nothing[0], nothing, nothing[0]), str(error)
+    held = (errors == 0.0) & (not solve)  # by a bound, which a new solve may leave
+    new = np.where(np.isnan(errors), np.nan, np.where(held, before, found.values))
     with np.errstate(invalid="ignore"):
         width = np.sqrt(np.diag(found.covariance))
     told = np.isfinite(new)
+    more = named(names, over_errors(np.where(errors == 0.0, 0.0, found.more), errors))
     cook = cook_distances((new - before)[None, told], about.covariance[:r, :r][told][:, told])[0]
     return LeftOut(
         kind=group.kind,
@@ -284,6 +297,7 @@ def left_out(
         cook=float(cook),
         freedom=about.freedom - group.samples if np.isfinite(about.freedom) else np.inf,
         solved=solve,
+        more=max((v for v in more.values() if not np.isnan(v)), default=0.0),
         note=note,
     )
 

@@ -94,6 +94,10 @@ class HeldQuantity(NamedTuple):
         """Standard error of g itself, which may be a logarithm."""
         return self.error / float(np.exp(self.best.value)) if self.log else self.error
 
+    def shown(self, value: float) -> float:
+        """Value of g as it is shown."""
+        return float(np.exp(value) if self.log else value)
+
     def held(self, value: float, near: ProfilePoint, variance: float) -> ProfilePoint:
         """The minimum with the quantity held at a value, from a neighbour; variance : of the
         samples."""
@@ -125,13 +129,9 @@ def profiled(name: str, of: HeldQuantity, about: Uncertainty, level: float) -> P
     square of the quantile of Student's t, of chi-square with one degree of freedom where the
     variance of samples is given."""
     natural = np.exp if of.log else np.asarray
-
-    def shown(value: float) -> float:
-        return float(natural(value))
-
-    estimate, target = shown(of.best.value), about.quantile(level) ** 2
+    estimate, target = of.shown(of.best.value), about.quantile(level) ** 2
     held = partial(of.held, variance=about.variance)
-    found = rises(of.best, of.own_error, of.limits, held, target, about.variance, shown)
+    found = rises(of.best, of.own_error, of.limits, held, target, about.variance, of.shown)
     return Profile(
         name=name,
         estimate=estimate,
@@ -140,8 +140,8 @@ def profiled(name: str, of: HeldQuantity, about: Uncertainty, level: float) -> P
         target=target,
         values=natural(found.values),
         rise=found.rise,
-        low=shown(found.low),
-        high=shown(found.high),
+        low=of.shown(found.low),
+        high=of.shown(found.high),
         remarks=found.remarks,
         notes=[f"{name} {remark}" for remark in found.remarks],
     )

@@ -83,7 +83,7 @@ def _of_squares(
 def _samples(estimation: Estimation, trials: Simulated, slopes: Any) -> int | None:
     """The number of residuals by which their variance is estimated; None if they are divided by
     their standard deviations."""
-    if estimation.factor and not estimation.mixed:
+    if estimation.factor:
         return number_of_samples(trials) if estimation.pooled else None
     return int((np.diff(slopes.indptr) > 0).sum()) // trials.substeps
 

@@ -19,7 +19,7 @@ from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.shooting.density import misfit
 from kinesym.runtime.shooting.neighbour import Follows, near_minimum
-from kinesym.runtime.shooting.residuals import measured, through_segments
+from kinesym.runtime.shooting.residuals import Measured, measured, through_segments
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.leverage import basis_of_columns
@@ -82,7 +82,7 @@ class ShootingInference:
             root = np.sqrt(np.maximum(bend, 0.0))[:, None]
             return basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
 
-        own, priors, taken = rows[: len(e)], rows[len(e) :], float(which.sum())
+        own, priors, taken = rows[: len(e)], rows[len(rows) - found.priors :], float(which.sum())
 
         def hat(i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
             return np.asarray((spread[i] * unit[j]).sum(axis=1))
@@ -95,32 +95,51 @@ class ShootingInference:
     def without(self, record: Record, solve: bool) -> Left:
         """See `Inference`."""
         left, every = self.task.remeasured(record), measured(self.trials, self.q)
-        push = every.slopes.T @ self._slope(every.residuals)  # priors have the opposite
-        found = self._spread_of(left, self.q, push)
-        q = self.q.copy()
+        whole = self._pull(every)
+        found = self._spread_of(left, self.q, whole)
+        q, more = self.q.copy(), np.zeros(len(self.q))
         q[found.free] -= found.step
         if solve:
             free = found.free[found.known]
             q, good = near_minimum(left, q, free, self.task.bounds, self.about.deviations())
             if not good:
                 raise ValueError("the fit without them does not converge")
-            found = self._spread_of(left, q, push)
+            found = self._spread_of(left, q, whole)
+        else:
+            more[found.free] = np.abs(self._next_step(left, q, whole, found))
+            more = np.maximum(more, np.abs(q - np.clip(q, *self.task.bounds)))
         r = len(self.trials.unknowns.parameters)
         values, covariance = q[:r].copy(), np.zeros((r, r))
         mine = found.free < r
         places = found.free[mine]
         covariance[np.ix_(places, places)] = found.covariance[np.ix_(mine, mine)]
         values[places[~found.known[mine]]] = np.nan
-        return Left(values, covariance)
+        return Left(values, covariance, more[:r])
+
+    def _next_step(self, left: Simulated, q: Array, whole: Array, found: _Spread) -> Array:
+        """Gauss-Newton step from a place near the minimum of other trials, of what is free there,
+        infinite where there is none; none is known with inner boundaries, which do not follow."""
+        if left.unknowns.several:
+            return np.full(len(found.free), np.nan)
+        try:
+            with np.errstate(all="ignore"):
+                return self._spread_of(left, q, whole).step
+        except ValueError:  # the simulation fails
+            return np.full(len(found.free), np.inf)
+
+    def _pull(self, found: Measured) -> Array:
+        """Half the gradient (n,) of J, by its samples and its other squares."""
+        return np.asarray(
+            found.slopes.T @ self._slope(found.residuals) + found.others.T @ found.rest
+        )
 
     def _slope(self, e: Array) -> Array:
         loss = self.trials.loss
         return e if loss is None else loss.slope(e)
 
-    def _spread_of(self, left: Simulated, q: Array, push: Array) -> _Spread:
+    def _spread_of(self, left: Simulated, q: Array, whole: Array) -> _Spread:
         """Gauss-Newton step from q to the minimum of other trials, and the covariance there.
-        push : gradient (n,) of the samples of all trials at their minimum, which priors
-        balance."""
+        whole : what `_pull` has left of all trials at their minimum, where bounds hold it."""
         found = measured(left, q)
         which, loss = np.isin(found.unknowns, self._free), self.trials.loss
         x, others, e = found.slopes[:, which], found.others[:, which], found.residuals
@@ -133,7 +152,7 @@ class ShootingInference:
         vectors = vectors / size[:, None]
         inverse = (vectors[:, told] / modes[told]) @ vectors[:, told].T
         known = (np.abs(vectors[:, ~told]) * size[:, None] < _PART).all(axis=1)
-        gradient = x.T @ self._slope(e) - push[which]
+        gradient = (self._pull(found) - whole)[which]
         step = inverse @ gradient
         estimation, rank = self.task.estimation, int(told.sum())
         variance = self.about.variance / estimation.factor
@@ -142,7 +161,8 @@ class ShootingInference:
             variance = least / (len(e) - rank) if len(e) > rank else np.nan
         covariance = variance * inverse
         if loss is not None and not loss.likelihood:
-            pulls = np.vstack([loss.slope(e)[:, None] * x, others]) @ inverse
+            priors = others[len(others) - found.priors :]
+            pulls = np.vstack([loss.slope(e)[:, None] * x, priors]) @ inverse
             covariance = spread_by_loss(pulls, rank)
         covariance[~known] = covariance[:, ~known] = np.nan
         return _Spread(found.unknowns[which], step, covariance, known)

@@ -21,14 +21,16 @@ from kinesym.runtime.statistics.robust import spread_by_loss
 
 class Measured(NamedTuple):
     """Residuals (modelled - measured)/std (k,) of the samples with their derivatives (k, n) with
-    respect to `unknowns`, numbers in q, and their samples; others : derivatives (m, n) of the other
-    squares in the objective."""
+    respect to `unknowns`, numbers in q, and their samples; rest, others : roots (m,) of the other
+    squares in the objective and their derivatives (m, n), of which priors are the last."""
 
     residuals: Array
     slopes: Array
     unknowns: NDArray[np.intp]
     samples: Samples
+    rest: Array
     others: Array
+    priors: int
 
 
 def measured(trials: Simulated, q: Array) -> Measured:
@@ -43,7 +45,10 @@ def measured(trials: Simulated, q: Array) -> Measured:
         e = loss.unrooted(e)
         x = x / loss.root_slope(e)[:, None]
     kept = samples.taken(here[: len(samples.channel)])
-    return Measured(e, x, first, kept, dense[len(samples.channel) :])
+    other = ~here
+    other[: len(samples.channel)] &= samples.channel < 0
+    priors = len(every) - len(samples.channel)
+    return Measured(e, x, first, kept, every[other], dense[other], priors)
 
 
 def through_segments(
@@ -98,7 +103,8 @@ def robust_covariance(
     if len(A) and np.linalg.eigvalsh(A)[0] > 1e-14:
         covariance = np.linalg.inv(A)
         if not loss.likelihood:
-            pulls = np.vstack([loss.slope(e)[:, None] * x, others]) @ covariance
+            priors = others[len(others) - found.priors :]
+            pulls = np.vstack([loss.slope(e)[:, None] * x, priors]) @ covariance
             some = len(pulls) > len(A)
             covariance = spread_by_loss(pulls, len(A)) if some else np.full(A.shape, np.nan)
         covariance = covariance / np.outer(size, size)

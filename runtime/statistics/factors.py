@@ -29,8 +29,9 @@ PLAIN = (QUALITY, QUALITY)
 STRICT = (0.1, 0.01)
 #: Numbers in a batch of right-hand sides, which bounds its memory (160 MB).
 _BATCH = 20_000_000
-#: Unknowns of a border from which on it is eliminated apart from the stages.
-WIDE = 64
+#: Unknowns of a border from which on it is eliminated apart from the stages: with 64 to 100 its
+#: columns, which one matrix alone does not need, cost more than they save, with 200 less.
+WIDE = 128
 #: Share of the entries of a border that are there, from which on it counts as full.
 FULL = 0.25
 

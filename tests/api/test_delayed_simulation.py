@@ -257,6 +257,15 @@ def test_delayed_inputs_jump_where_they_should():
     np.testing.assert_allclose(run[x], expected, atol=1e-13)
 
 
+@pytest.mark.parametrize("system", [FOLLOWING, ks.hybrid.Hybrid(FOLLOWING)])
+def test_pieces_of_an_input_are_its_history(system):
+    time = np.linspace(0.0, 2.0, 9)
+    ramp = ks.Signal.pieces([-1.0, -0.25], [1.0, 1.0], [0.0, 2.0])
+    run = ks.simulate(system, time, {x: 0.0}, {tau: 0.5}, {u: ramp})
+    expected = time + np.maximum(time - 0.25, 0.0) ** 2
+    np.testing.assert_allclose(run[x], expected, atol=1e-13)
+
+
 def test_delayed_samples_of_an_input_are_as_before_where_they_begin():
     time = np.linspace(0.0, 2.0, 9)
     samples = np.array([1.0, 2.0, 0.0, 0.0, 3.0, 1.0, 1.0, -2.0, 0.0])

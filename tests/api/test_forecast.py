@@ -154,6 +154,41 @@ def test_doubt_where_the_misfit_is_no_parabola(std, doubtful):
         assert ("of k is doubtful: 2 standard errors away" in str(found)) is doubtful
 
 
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_a_bound_within_two_standard_errors_is_told(kind):
+    """The share of estimates that it stops, of a line: that of a normal distribution."""
+    time, error = np.linspace(0.0, 2.0, 41), slope(TIME, 0.1)
+    trial = ks.Experiment(time, measurements={x: time, z: time}, std={x: 0.1, z: 0.2})
+    unknown = {a: (0.0, 9.0), b: None}
+    problem = (
+        ks.Collocation(LINES, trial, unknown)
+        if kind == "collocation"
+        else ks.Shooting(LINES, trial, unknown, initial={x: None, z: None})
+    )
+    for away, said in (
+        (0.0, "0 standard errors away: about 50 %"),
+        (1.0, "1 standard error away: about 16 %"),
+    ):
+        [words] = ks.forecast(problem, {**GUESS, a: away * error}).doubts
+        assert words == f"the bound 0 of a is {said} of estimates will be at it"
+    assert not ks.forecast(problem, {**GUESS, a: 2.1 * error}).doubts
+    [words] = ks.forecast(problem, {**GUESS, a: 2.1 * error}, correlation=0.1).doubts
+    assert f"{2.1 * error / slope(TIME, 0.1, 0.1):.2g} standard errors away" in words
+
+
+def test_other_terms_of_the_objective_draw_the_fit_away():
+    """By collocation and by shooting alike: what a fit of the record without noise gives."""
+    time, model = np.linspace(0.0, 2.0, 41), ks.Model("decay", [x], [], [k], [x.diff(t) + k * x])
+    trial = ks.Experiment(time, measurements={x: np.zeros(41)}, std={x: 0.05})
+    about = (model, trial, {k: None})
+    squares = ks.LeastSquares() + ks.Terminal(400 * x**2)
+    start = [ks.at_start(x) - 1]
+    one = ks.forecast(ks.Collocation(*about, objective=squares, boundary=start), {k: 1.3})
+    other = ks.forecast(ks.Shooting(*about, initial={x: 1.0}, objective=squares), {k: 1.3})
+    assert other.parameters["k"] == pytest.approx(one.parameters["k"], rel=1e-3) != 1.3
+    assert other.standard_errors() == pytest.approx(one.standard_errors(), rel=0.02)
+
+
 def test_process_noise_tells_as_much_as_it_can():
     """The information of a Gaussian record, of which the covariance alone depends on rate and
     intensity: 1/2 tr(S^-1 S_i S^-1 S_j)."""

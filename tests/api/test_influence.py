@@ -60,7 +60,7 @@ def test_a_block_is_left_out_exactly(regression):
     s2 = np.sum((Y[kept] - rest @ values) ** 2) / (kept.sum() - 2)
     for solve in (False, True):
         left = regression.without(window=(0.0, 0.7), solve=solve)
-        assert left.solved == solve and left.samples == (~kept).sum()
+        assert left.solved == solve and left.samples == (~kept).sum() and not left.doubtful
         assert np.allclose(list(left.parameters.values()), values, atol=1e-6)
         assert np.allclose(left.errors, np.sqrt(s2 * np.diag(inverse)), rtol=1e-5)
     own = regression.influence().most(1)[0]
@@ -125,8 +125,71 @@ def test_a_large_part_is_left_out_by_gauss_newton():
     fit = swings().solve({"p": 9.0})
     for given in ({"channels": "theta"}, {"window": (0.0, 1.5)}):
         first, again = fit.without(**given), fit.without(**given, solve=True)
-        assert abs(first.in_errors["p"]) > 2.0
+        assert abs(first.in_errors["p"]) > 2.0 and not first.doubtful
         assert abs(first.in_errors["p"] - again.in_errors["p"]) < 0.05
+
+
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_one_step_that_is_not_enough_is_told(kind):
+    """Of a decay hidden in noise: it goes on, or beyond a bound, a second step."""
+    model, time = ks.Model("decay", [x], [], [a], [x.diff(ks.t) + a * x]), np.linspace(0.0, 3.0, 31)
+    y = np.exp(-time) + 0.3 * np.random.default_rng(3).standard_normal(31)
+    trial = ks.Experiment(time, measurements={x: y}, std={x: 0.3})
+    start = [ks.at_start(x) - 1]
+    fit = (
+        ks.Collocation(model, trial, unknown={a: (0.0, 9.0)}, boundary=start).solve({a: 1.0})
+        if kind == "collocation"
+        else ks.Shooting(model, trial, unknown={a: (0.0, 9.0)}, initial={x: 1.0}).solve(
+            {a: 1.0}, optimizer="least-squares"
+        )
+    )
+    few, many = (fit.without(window=(begin, begin + 1.5)) for begin in (2.9, 0.1))
+    again = fit.without(window=(0.1, 1.6), solve=True)
+    assert many.doubtful and abs(many.in_errors["a"] - again.in_errors["a"]) > 0.1
+    assert f"a second step adds {many.more:.2g} standard errors: solve again" in str(many)
+    assert not few.doubtful and not again.doubtful
+
+
+def test_a_parameter_leaves_its_bound_where_it_is_solved_again():
+    """A slope that is negative with the late samples, and positive without."""
+    model = ks.Model("line", [x], [], [a, b], [x.diff(ks.t) - 1], outputs={"y": a + b * x})
+    y = np.where(TIME < 1.5, 1.0 + TIME, -9.0)
+    trial = ks.Experiment(TIME, measurements={"y": y}, std={"y": 0.1})
+    unknown = {a: None, b: (0.0, 9.0)}
+    fit = ks.Collocation(model, trial, unknown, boundary=[ks.at_start(x)]).solve({a: 1.0, b: 1.0})
+    assert fit.parameters.table["b"].remark == "at a bound"
+    first, again = (fit.without(window=(1.5, 2.0), solve=solve) for solve in (False, True))
+    assert abs(first.parameters["b"]) < 1e-6
+    assert again.parameters["b"] == pytest.approx(1.0, rel=1e-6) and again.errors[1] > 0.0
+
+
+@pytest.mark.parametrize("kind", ["collocation", "shooting"])
+def test_squares_of_the_objective_count(kind):
+    """y = a t with 30 x**2 dt in the objective: standard errors and parts left out as of a ridge
+    regression."""
+    model = ks.Model("ramp", [x], [], [a], [x.diff(ks.t) - a])
+    trial = ks.Experiment(TIME, measurements={x: Y}, std={x: 0.1})
+    about, squares = (model, trial, {a: None}), ks.LeastSquares() + ks.Integral(30 * x**2)
+    if kind == "collocation":
+        start = [ks.at_start(x)]
+        made = ks.Collocation(*about, objective=squares, boundary=start, scheme="gauss-4")
+        fit = made.solve()
+    else:
+        made = ks.Shooting(*about, initial={x: 0.0}, objective=squares)
+        fit = made.solve({a: 1.0}, optimizer="least-squares")
+    ridge, kept = 30.0 * TIME[-1] ** 3 / 3.0, TIME > 0.7
+    information = [100.0 * (TIME[each] ** 2).sum() + ridge for each in (TIME >= 0.0, kept)]
+    values = [
+        100.0 * TIME[each] @ Y[each] / known
+        for each, known in zip((TIME >= 0.0, kept), information, strict=True)
+    ]
+    assert fit.parameters.table["a"].standard_error == pytest.approx(
+        information[0] ** -0.5, rel=2e-3
+    )
+    for solve in (False, True):
+        left = fit.without(window=(0.0, 0.7), solve=solve)
+        assert left.change["a"] == pytest.approx(values[1] - values[0], rel=0.02)
+        assert left.errors[0] == pytest.approx(information[1] ** -0.5, rel=2e-3)
 
 
 def test_a_sample_shared_by_intervals():

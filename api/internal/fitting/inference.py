@@ -107,7 +107,8 @@ class CollocationInference:
             if not found.status.success:
                 raise ValueError("the fit without them does not converge")
             here, J, moved = some.at(found), found.objective, found.z
-        return some.estimates(here, J, moved)
+        more = np.zeros_like(moved) if solve else some.more(moved)
+        return some.estimates(here, J, moved, more)
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
         """See `Inference`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,12 +30,14 @@ class Lacking:
     here : its curvature there, of Gauss and Newton: multipliers are those of samples that are
     missing, too, and the exact curvature with them leads farther astray, or is not positive.
     start : that solution, with its multipliers. pull : gradient (n,) by which the samples that are
-    missing held it. parameters : numbers of its parameters among all, of which there are `count`.
+    missing held it. held : that by which its bounds hold it. parameters : numbers of its parameters
+    among all, of which there are `count`.
     """
 
     here: Curvature
     start: Solution
     pull: Array
+    held: Array
     parameters: NDArray[np.intp]
     count: int
 
@@ -42,6 +45,21 @@ class Lacking:
         """Gauss-Newton step (n,) to its minimum, exact where the model is linear."""
         sides = np.zeros((len(self.here.kkt.softness), 1))
         return solver(self.here.kkt).solve(self.pull[:, None], sides)[:, 0]
+
+    def more(self, z: Array) -> Array:
+        """Distance (n,) by which another Gauss-Newton step, or bounds, would move a place that
+        should be near its minimum; infinite where there is none."""
+        problem, solution = self.here.problem, self.here.solution
+        with np.errstate(all="ignore"):
+            off = problem.constraints(self.here.z) - problem.constraints(z)
+            pull = self.held - problem.cost_gradient(z)
+            if np.isfinite(off).all() and np.isfinite(pull).all():
+                there = replace(solution, free_vector=z, objective=problem.nlp.cost(z))
+                kkt = Curvature.at(problem, there, self.here.kkt.workspace).kkt
+                with suppress(ValueError):  # singular
+                    step = np.abs(solver(kkt).solve(pull[:, None], off[:, None])[:, 0])
+                    return np.maximum(step, np.abs(z - np.clip(z, *problem.variable_bounds)))
+        return np.full(len(z), np.inf)
 
     def at(self, found: Solved) -> Curvature:
         """Curvature at its minimum."""
@@ -56,8 +74,9 @@ class Lacking:
         )
         return Curvature.at(self.here.problem, solution)
 
-    def estimates(self, here: Curvature, J: float, z: Array) -> Left:
-        """Estimates at z, where the objective is J, with their covariance by a curvature."""
+    def estimates(self, here: Curvature, J: float, z: Array, more: Array) -> Left:
+        """Estimates at z, where the objective is J, with their covariance by a curvature. more :
+        how far another step would move z (n,)."""
         problem, layout = here.problem, here.problem.layout
         if here.estimation.pooled:
             samples, taken = number_of_samples(problem.about, problem.trials), here.directions
@@ -66,11 +85,12 @@ class Lacking:
         found = here.confidence().covariance
         mine = np.array(layout.parameter_values(layout.natural(z)))
         mine[np.isnan(np.diag(found))] = np.nan
-        values = np.full(self.count, np.nan)
+        values, further = np.full((2, self.count), np.nan)
         covariance = np.full((self.count, self.count), np.nan)
         values[self.parameters] = mine
+        further[self.parameters] = layout.parameter_values(more) * layout.parameter_slopes(z)
         covariance[np.ix_(self.parameters, self.parameters)] = found
-        return Left(values, covariance)
+        return Left(values, covariance, further)
 
 
 def lacking(whole: Curvature, record: Record) -> Lacking:
@@ -106,7 +126,7 @@ def lacking(whole: Curvature, record: Record) -> Lacking:
     bare = replace(there, multipliers=np.zeros_like(there.multipliers))
     here = Curvature.at(left, bare, whole.kkt.workspace)  # whose analysis serves if it fits
     gone = before - left.cost_gradient(there.free_vector)
-    return Lacking(replace(here, gone=gone), there, pull, parameters, count)
+    return Lacking(replace(here, gone=gone), there, pull, before, parameters, count)
 
 
 def _slope(problem: Discretisation, z: Array, multipliers: Array) -> Array:

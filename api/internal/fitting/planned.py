@@ -323,12 +323,17 @@ class ShootingPlan:
     def told(self) -> tuple[Array, Array]:
         """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
         values (r,)."""
-        r = len(self.owned.names)
-        return self._task.confidence(self.q, _SQUARES).covariance[:r, :r], self.q[:r]
+        r, task = len(self.owned.names), self._task
+        if task.task.estimation.mixed:
+            return covariance_of(self.fit())
+        return task.confidence(self.q, _SQUARES).covariance[:r, :r], self.q[:r]
 
     def fit(self) -> Fit:
         """The fit of the record without noise."""
         task = self._task
+        if task.task.estimation.mixed:
+            # what else the objective has draws the fit away from the assumed motion
+            return task.fit(self.q, Chosen("bfgs", True, False, 1e-10, 500, {}))
         return task.found([Step(task.trials.cost(self.q), self.q)], _SQUARES)
 
     @property

@@ -255,7 +255,7 @@ def _before(
         if history is not None:
             return np.where(early, history.sided(times, sides), own)
         first = np.array([[s.span[0]] for s in signals])
-        return np.where(early & (first >= start - slack(first)), levels[:, None], own)
+        return np.where(early & (first >= start - slack(start)), levels[:, None], own)
 
     return known
 
