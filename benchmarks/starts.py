@@ -151,11 +151,13 @@ PROBLEMS = (*published.PROBLEMS, *IDENTIFICATIONS)
 def points(problem: ks.Collocation, about: Published, count: int) -> list[Array]:
     """Random starts, free vectors."""
     guess, names = about.guess, list(problem.layout.parameters)
-    ranges = {name: (0.1 * p, 10.0 * p) for name, (p, _) in about.parameters.items()}
     z = problem.pack(guess)
     values, low, high = (
         natural_parameters(problem, each) for each in (z, *problem.variable_bounds)
     )
+    # about 1 where neither a solution nor a guess is published
+    ranges = {name: (0.1, 10.0) for name, p in zip(names, values, strict=True) if p == 0.0}
+    ranges |= {name: (0.1 * p, 10.0 * p) for name, (p, _) in about.parameters.items()}
     rows = drawn(ranges_of(names, values, (low, high), ranges), count, 1)
     return list(starting_points(problem.problem, guess, rows, names, 1.0, 1))
 
