@@ -12,10 +12,10 @@ from typing import Any
 from kinesym.base.checks import mapping, naming
 from kinesym.base.extras import required
 from kinesym.base.notebook import Displayed
-from kinesym.petab_runs import simulated
 from kinesym.models.files import petab_v1, petab_v2
 from kinesym.models.files.petab import Tables, check_measurements
 from kinesym.models.files.sbml import FileModel, document_of, model_of
+from kinesym.petab_runs import simulated
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.results.simulated import Simulated
 from kinesym.runtime.signals.experiment import key_name
@@ -82,8 +82,8 @@ class Problem(Displayed):
         return {name: (row.low, row.high) for name, row in rows.items() if row.estimated}
 
     def simulate(self, values: Mapping[Any, float] | None = None) -> Simulated:
-        """What the model says of the measurements: simulations by radau-5, relative tolerance
-        1e-10, after steady states where experiments ask for these.
+        """Simulate the experiments by radau-5, with a relative tolerance of 1e-10, after steady
+        states where they ask for these: measurements beside what the model says of them.
 
         values : of parameters, on linear scale; the nominal ones where not given. Raises
         `ValueError` for unknown names, parameters without a value, and runs that end early.

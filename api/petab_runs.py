@@ -21,10 +21,13 @@ from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.table import NumericFunction
 
-#: Length of the shortest and longest run into a steady state, in units of the time of the model.
-_SHORTEST, _LONGEST = 1e4, 1e12
-#: Change of a state over the last nine tenths of such a run that is none.
+#: Length of the first run into a steady state, in units of the time of the model.
+_SHORTEST = 1e4
+#: Length of the last one.
+_LONGEST = 1e12
+#: Change of a state over such a run that is none.
 _STEADY = 1e-9
+#: Options of all runs.
 _STEPS: Mapping[str, Any] = {"method": "radau-5", "rtol": 1e-10, "atol": 1e-12, "progress": False}
 
 

@@ -32,8 +32,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Observable:
-    """What is measured: its formula and that of its noise; `placeholders` of them have values for
-    each measurement. distribution : "normal" or "laplace", of what `scale`, "lin", "log" or
+    """Observable: its formula and that of its noise; `placeholders` of them have values for each
+    measurement. distribution : "normal" or "laplace", of what `scale`, "lin", "log" or
     "log10", makes of formula and measurement."""
 
     name: str
@@ -47,7 +47,8 @@ class Observable:
 
 @dataclass(frozen=True)
 class Period:
-    """From a time on (-inf: in a steady state before), these have other values."""
+    """Period of an experiment: from a time on (-inf: in a steady state before), parameters, states
+    and sizes have other values."""
 
     time: float
     changes: Mapping[str, sp.Expr]

@@ -103,7 +103,7 @@ def _placeholders(formulas: Iterable[sp.Expr], kind: str, name: str) -> tuple[st
 
 
 def _experiment(row: Row) -> tuple[str, ...]:
-    """Its condition, after the one of a steady state before, if there is one."""
+    """Condition of a measurement, after the one of a steady state before, if there is one."""
     before = row.text("preequilibrationConditionId", " ").strip()
     return (row.text("simulationConditionId"), *([before] if before else []))
 

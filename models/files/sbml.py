@@ -120,7 +120,7 @@ def model_of(document: Any, free: Iterable[str] = ()) -> FileModel:
 
 
 def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
-    """What formulas determine, each after those that it uses."""
+    """Symbols that formulas determine, each after those that it uses."""
     rows = dict[sp.Symbol, sp.Expr]()
     for kind, formulas in (
         ("the assignment rule of", roles.assignments),

@@ -72,7 +72,7 @@ class Roles:
 
     @cached_property
     def changes(self) -> dict[str, list[tuple[int, Any, str]]]:
-        """What changes the amount of a species: sign, reference and reaction."""
+        """Changes of the amount of a species: sign, reference and reaction."""
         found = dict[str, list[tuple[int, Any, str]]]()
         for reaction in self.each("Reactions"):
             for sign, reference in references(reaction):
@@ -85,7 +85,7 @@ class Roles:
 
     @cached_property
     def set_by_events(self) -> frozenset[str]:
-        """What events give another value."""
+        """Names to which events give another value."""
         every = (
             e.getEventAssignment(k)
             for e in self.each("Events")
@@ -95,7 +95,7 @@ class Roles:
 
     @cached_property
     def implicit(self) -> list[str]:
-        """What algebraic rules determine: it is in one, may change, and nothing else changes it."""
+        """Unknowns of algebraic rules: in one, and nothing else changes them."""
         used = {name for math in self.algebraic for name in names_in(math)}
         others = (
             self.assignments.keys() | self.rates.keys() | self.changes.keys() | self.set_by_events
@@ -110,21 +110,21 @@ class Roles:
 
     @cached_property
     def states(self) -> dict[str, AppliedUndef]:
-        """What changes by itself, as functions of time."""
+        """States, as functions of time."""
         moving = {*self.rates, *self.changes, *self.set_by_events, *self.implicit}
         names = (name for name in self.elements if name in moving - self.assignments.keys())
         return {name: sp.Function(own_name(name))(t) for name in names}
 
     @cached_property
     def determined(self) -> dict[str, sp.Symbol]:
-        """What a formula determines at any time: by rules, initial assignments of what is
+        """Symbols that a formula determines at any time: by rules, initial assignments of what is
         constant, and rates of reactions."""
         constant = (n for n in self.initially if n not in self.states and n not in self.free)
         return {n: sp.Symbol(own_name(n)) for n in (*constant, *self.assignments, *self.laws)}
 
     @cached_property
     def parameters(self) -> dict[str, sp.Symbol]:
-        """What is constant."""
+        """Constants that no formula determines."""
         taken = {*self.states, *self.determined}
         return {n: sp.Symbol(own_name(n)) for n in self.elements if n not in taken}
 

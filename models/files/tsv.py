@@ -19,7 +19,7 @@ class Row:
 
     @property
     def place(self) -> str:
-        """Where it is, in messages."""
+        """File and line, for messages."""
         return f"{self.file}, line {self.line}"
 
     def text(self, column: str, default: str | None = None) -> str:

@@ -80,14 +80,14 @@ def test_values_names_and_the_picture(folder):
     nominal, other = problem.simulate(), problem.simulate({"k1": 0.4})
     assert nominal.log_likelihood > other.log_likelihood
     assert "log likelihood" in str(nominal)
-    assert list(nominal.to_pandas().columns)[0] == "observableId"
+    assert next(iter(nominal.to_pandas().columns)) == "observableId"
     nominal.write(folder / "simulated.tsv")
     with (folder / "simulated.tsv").open(encoding="utf-8") as file:
         rows = [float(row["simulation"]) for row in csv.DictReader(file, delimiter="\t")]
     assert rows == nominal.simulation.tolist()
     figure = nominal.plot()
     assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == ["obs_a"]
-    with pytest.raises(ValueError, match="k3 is no parameter of the problem; .*k1"):
+    with pytest.raises(ValueError, match=r"k3 is no parameter of the problem; .*k1"):
         problem.simulate({"k3": 1.0})
 
 
