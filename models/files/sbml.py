@@ -1,0 +1,225 @@
+"""Models in the Systems Biology Markup Language, `.xml` or `.sbml`.
+
+Sections are those of SBML Level 3 Version 2 Core (https://sbml.org/specifications).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sympy as sp
+
+from kinesym.base.checks import naming
+from kinesym.base.extras import required
+from kinesym.base.notebook import Displayed
+from kinesym.models.files.passive import number
+from kinesym.models.files.sbml_events import events_of, happening_at_start
+from kinesym.models.files.sbml_roles import Roles, own_name
+from kinesym.models.files.sbml_units import units_of
+from kinesym.models.files.xml import root_of
+from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.hybrid.model import Hybrid
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import t
+
+#: Packages of Level 3 that change no equation, and what libsbml calls the functions of Version 2.
+_KNOWN = frozenset(("layout", "render", "groups", "comp", "l3v2extendedmath"))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FileModel(Displayed):
+    """A model that was read from a file, with its start.
+
+    system : the model, or a hybrid model if it has events. starts : value of each state at the
+    start by name, a number or an expression of parameters. derived : the same of parameters that
+    depend on others unless something else is said. at_start : names of events that happen at the
+    start if their guard is not negative there, which runs do not know.
+    """
+
+    system: Model | Hybrid
+    starts: Mapping[str, sp.Expr]
+    derived: Mapping[str, sp.Expr] = field(default_factory=dict)
+    at_start: Sequence[str] = ()
+
+    @property
+    def model(self) -> Model:
+        """The equations."""
+        return self.system.model if isinstance(self.system, Hybrid) else self.system
+
+    def __repr__(self) -> str:
+        return f"<from a file: {repr(self.system)[1:-1]}>"
+
+
+def read(path: str | Path) -> FileModel:
+    """A model in SBML, and its start.
+
+    States are the species that change, in concentrations or, where the file says so, amounts,
+    and whatever has a rate rule or is set by events. What is constant are parameters, of
+    compartments their sizes. Rates of reactions and what rules determine are intermediates, and
+    outputs under their names. Units of the file are those of the model.
+
+    Needs the package python-libsbml, `pip install 'kinesym[sbml]'`. Raises `ImportError` without
+    it, `FileNotFoundError`, and `ValueError` that names the element for what is no model or is not
+    read: delays, events with priorities, packages of Level 3 that change equations.
+    """
+    with naming(path):
+        return model_of(document_of(path))
+
+
+def document_of(path: str | Path) -> Any:
+    """The document of libsbml, functions and local parameters of reactions written out."""
+    libsbml = required("libsbml")
+    root_of(path)  # says what is no file, no XML, or declares entities
+    document = libsbml.readSBMLFromFile(str(path))
+    for k in range(document.getNumErrors()):
+        error = document.getError(k)
+        if error.getSeverity() >= libsbml.LIBSBML_SEV_ERROR:
+            words = " ".join(error.getMessage().split())
+            raise ValueError(f"line {error.getLine()}: {words}")
+    if document.getModel() is None:
+        raise ValueError("it has no model")
+    for package in map(document.getPlugin, range(document.getNumPlugins())):
+        name = package.getPackageName()
+        if name not in _KNOWN and document.getPackageRequired(name):
+            raise ValueError(f"it needs the package {name} of SBML, which is not read")
+    whole = ("flatten comp",) if document.isPackageEnabled("comp") else ()
+    for change in (*whole, "promoteLocalParameters", "expandFunctionDefinitions"):
+        options = libsbml.ConversionProperties()
+        options.addOption(change, True)
+        if document.convert(options) != libsbml.LIBSBML_OPERATION_SUCCESS:
+            raise ValueError(f"libsbml cannot {change}")
+    return document
+
+
+def model_of(document: Any, free: Iterable[str] = ()) -> FileModel:
+    """The model of a document of libsbml; free : what is a parameter though an initial assignment
+    determines it."""
+    roles = Roles(document.getModel(), frozenset(free))
+    rows = _intermediates(roles)
+    starts, events = _starts(roles, dict(rows)), events_of(roles)
+    derived = {
+        own_name(name): roles.formula(roles.initially[name], f"the initial assignment of {name}")
+        for name in roles.parameters.keys() & roles.initially.keys()
+    }
+    values = {symbol: roles.value(name) for name, symbol in roles.parameters.items()}
+    model = Model(
+        name=roles.sbml.getId() or "model",
+        states=[*roles.states.values()],
+        parameters=[*roles.parameters.values()],
+        equations=[*_equations(roles, dict(rows))],
+        outputs={own_name(name): symbol for name, symbol in roles.determined.items()},
+        intermediates=rows,
+        values={symbol: value for symbol, value in values.items() if value is not None},
+        units=units_of(roles),
+    )
+    system = Hybrid(model, events=events) if events else model
+    return FileModel(system, starts, derived, happening_at_start(roles))
+
+
+def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
+    """Symbols that formulas determine, each after those that it uses."""
+    rows = dict[sp.Symbol, sp.Expr]()
+    for kind, formulas in (
+        ("the assignment rule of", roles.assignments),
+        ("the kinetic law of", roles.laws),
+        ("the initial assignment of", roles.initially),
+    ):
+        for name, math in formulas.items():
+            if name in roles.determined:
+                rows[roles.determined[name]] = roles.formula(math, f"{kind} {name}")
+    for name in roles.initially.keys() & roles.determined.keys():
+        e = rows[roles.determined[name]]
+        if _unrolled(e, rows) & {t, *roles.states.values()}:
+            raise ValueError(
+                f"the initial assignment of {name}, which is constant, holds what changes; that is "
+                "not read"
+            )
+    return _ordered(rows)
+
+
+def _unrolled(e: sp.Expr, rows: Mapping[sp.Symbol, sp.Expr]) -> set[Any]:
+    """Atoms of an expression and of what is determined in it."""
+    found, new = set[Any](), atoms_of(e)
+    while new:
+        found |= new
+        new = {a for name in new & rows.keys() for a in atoms_of(rows[name])} - found
+    return found
+
+
+def _ordered(rows: Mapping[sp.Symbol, sp.Expr]) -> list[tuple[sp.Symbol, sp.Expr]]:
+    """Rows, each after those that it uses. Raises `ValueError` where they go in a circle."""
+    # here: from the standard library, for this alone
+    from graphlib import CycleError, TopologicalSorter
+
+    uses = {symbol: atoms_of(e) & rows.keys() for symbol, e in rows.items()}
+    try:
+        return [(symbol, rows[symbol]) for symbol in TopologicalSorter(uses).static_order()]
+    except CycleError as error:
+        names = ", ".join(sorted({str(symbol) for symbol in error.args[1]}))
+        raise ValueError(f"{names} determine one another in a circle") from error
+
+
+def _equations(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> Iterable[sp.Expr]:
+    """An equation for each state."""
+    for name, x in roles.states.items():
+        if name in roles.rates:
+            yield x.diff(t) - roles.formula(roles.rates[name], f"the rate rule of {name}")
+        elif name in roles.changes:
+            yield _balance(roles, rows, name)
+        elif name not in roles.implicit:
+            yield x.diff(t)
+    for math in roles.algebraic:
+        yield roles.formula(math, "an algebraic rule")
+
+
+def _balance(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr], name: str) -> sp.Expr:
+    """The rate of a species by the reactions that change its amount, section 4.11.7."""
+    x, species = roles.states[name], roles.elements[name]
+    own = species.getConversionFactor() or roles.sbml.getConversionFactor()
+    factor = roles.symbols[own] if own else sp.S.One
+    changes = (
+        sign * _stoichiometry(roles, reference) * roles.symbols[reaction]
+        for sign, reference, reaction in roles.changes[name]
+    )
+    change = factor * sp.Add(*changes)
+    if roles.is_amount(name):
+        return x.diff(t) - change
+    size = roles.symbols[species.getCompartment()]
+    while atoms_of(size) & rows.keys():
+        size = size.xreplace(dict(rows))
+    if size in roles.parameters.values():
+        return x.diff(t) - change / size
+    return (size * x).diff(t) - change
+
+
+def _stoichiometry(roles: Roles, reference: Any) -> sp.Expr:
+    """Number of molecules of a species in a reaction."""
+    name = reference.getId()
+    if reference.isSetId() and not (name in roles.parameters and reference.isSetStoichiometry()):
+        return roles.symbols[name]
+    if reference.isSetStoichiometryMath():
+        math = reference.getStoichiometryMath().getMath()
+        return roles.formula(math, f"the stoichiometry of {reference.getSpecies()}")
+    return number(reference.getStoichiometry())
+
+
+def _starts(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[str, sp.Expr]:
+    """Values of states at the start, as numbers or expressions of parameters."""
+    given = dict[Any, sp.Expr]()
+    for name, x in roles.states.items():
+        value = roles.value(name)
+        if name in roles.initially:
+            given[x] = roles.formula(roles.initially[name], f"the initial assignment of {name}")
+        elif value is not None:
+            given[x] = number(value)
+        elif name not in roles.implicit:
+            raise ValueError(f"{name} has no value at the start")
+    fixed = {t: sp.S.Zero, **rows, **given}
+    order = _ordered({x: e for x, e in fixed.items()})
+    found = dict[Any, sp.Expr]()
+    for symbol, e in order:
+        found[symbol] = e.xreplace({a: found[a] for a in atoms_of(e) & found.keys()})
+    return {own_name(name): found[x] for name, x in roles.states.items() if x in found}

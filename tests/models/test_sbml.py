@@ -1,0 +1,372 @@
+"""Models in SBML against closed forms, and what is refused."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+
+pytest.importorskip("libsbml")
+
+HEAD = (
+    '<?xml version="1.0" encoding="UTF-8"?>'
+    '<sbml xmlns="http://www.sbml.org/sbml/level3/version2/core" level="3" version="2">'
+    '<model id="m">'
+)
+MATH = '<math xmlns="http://www.w3.org/1998/Math/MathML">{}</math>'
+
+
+def species(name, amount=None, concentration=None, home="c", **flags):
+    given = {"hasOnlySubstanceUnits": "false", "boundaryCondition": "false", "constant": "false"}
+    if amount is not None:
+        given["initialAmount"] = amount
+    if concentration is not None:
+        given["initialConcentration"] = concentration
+    words = " ".join(f'{key}="{value}"' for key, value in {**given, **flags}.items())
+    return f'<species id="{name}" compartment="{home}" {words}/>'
+
+
+def compartment(name="c", size=1.0, constant="true"):
+    return f'<compartment id="{name}" size="{size}" spatialDimensions="3" constant="{constant}"/>'
+
+
+def parameter(name, value=None, constant="true"):
+    said = "" if value is None else f'value="{value}"'
+    return f'<parameter id="{name}" {said} constant="{constant}"/>'
+
+
+def math(formula):
+    import libsbml
+
+    return libsbml.writeMathMLToString(libsbml.parseL3Formula(formula)).split("\n", 1)[1]
+
+
+def reaction(name, law, reactants=(), products=()):
+    def references(kind, names):
+        rows = [
+            f'<speciesReference species="{one}" stoichiometry="{count}" constant="true"/>'
+            for one, count in names
+        ]
+        return f"<listOf{kind}>{''.join(rows)}</listOf{kind}>" if rows else ""
+
+    return (
+        f'<reaction id="{name}" reversible="false">{references("Reactants", reactants)}'
+        f"{references('Products', products)}<kineticLaw>{math(law)}</kineticLaw></reaction>"
+    )
+
+
+def rule(kind, formula, variable=""):
+    of = f' variable="{variable}"' if variable else ""
+    return f"<{kind}Rule{of}>{math(formula)}</{kind}Rule>"
+
+
+def initially(name, formula):
+    return f'<initialAssignment symbol="{name}">{math(formula)}</initialAssignment>'
+
+
+def event(name, trigger, initial="true", more="", **resets):
+    rows = "".join(
+        f'<eventAssignment variable="{k}">{math(v)}</eventAssignment>' for k, v in resets.items()
+    )
+    return (
+        f'<event id="{name}" useValuesFromTriggerTime="true"><trigger initialValue="{initial}" '
+        f'persistent="true">{math(trigger)}</trigger>{more}'
+        f"<listOfEventAssignments>{rows}</listOfEventAssignments></event>"
+    )
+
+
+ORDER = (
+    "FunctionDefinitions UnitDefinitions Compartments Species Parameters InitialAssignments Rules "
+    "Reactions Events"
+).split()
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes a document and returns its path."""
+
+    def write(head=HEAD, **lists):
+        parts = [f"<listOf{k}>{''.join(lists[k])}</listOf{k}>" for k in ORDER if k in lists]
+        path = tmp_path / "model.xml"
+        path.write_text(f"{head}{''.join(parts)}</model></sbml>", encoding="utf-8")
+        return path
+
+    return write
+
+
+def course(file, time, names, **parameters):
+    made = ks.simulate(
+        file.system, time, file.starts, parameters or None, method="radau-5", rtol=1e-10, atol=1e-12
+    )
+    assert not made.message
+    return [np.asarray(made[name]) for name in names]
+
+
+TIME = np.linspace(0.0, 2.0, 9)
+
+
+def test_a_decay_in_concentrations_and_amounts(written):
+    """a in c (size 2) goes to b, an amount, twice: law k*a*c per second in amounts."""
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=2)],
+            Species=[
+                species("a", concentration=3),
+                species("b", amount=1, hasOnlySubstanceUnits="true"),
+            ],
+            Parameters=[parameter("k", 0.7)],
+            Reactions=[reaction("fade", "k*a*c", [("a", 1)], [("b", 2)])],
+        )
+    )
+    a, b, fade = course(file, TIME, ["a", "b", "fade"])
+    true = 3 * np.exp(-0.7 * TIME)
+    assert a == pytest.approx(true, rel=1e-8)
+    assert b == pytest.approx(1 + 2 * 2 * (3 - true), rel=1e-8)
+    assert fade == pytest.approx(0.7 * 2 * true, rel=1e-8)
+    assert file.model.values == {"c": 2.0, "k": 0.7}
+    assert file.starts == {"a": 3, "b": 1}
+
+
+def test_initial_amounts_are_concentrations_where_these_are_meant(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=4)],
+            Species=[
+                species("a", amount=2),
+                species("b", concentration=2, hasOnlySubstanceUnits="true"),
+            ],
+            Reactions=[reaction("r", "0*a", [("a", 1)], [("b", 1)])],
+        )
+    )
+    assert file.starts == {"a": sp.Rational(1, 2) * 1.0, "b": 8}
+
+
+def test_a_compartment_that_grows_dilutes(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=1, constant="false")],
+            Species=[species("a", concentration=2)],
+            Parameters=[parameter("g", 0.5), parameter("k", 0.25)],
+            Rules=[rule("rate", "g*c", "c")],
+            Reactions=[reaction("made", "k*c", [], [("a", 1)])],
+        )
+    )
+    # (a c)' = k c with c = exp(g t): a = k/g + (a0 - k/g) exp(-g t)
+    a, c = course(file, TIME, ["a", "c"])
+    assert a == pytest.approx(0.5 + 1.5 * np.exp(-0.5 * TIME), rel=1e-8)
+    assert c == pytest.approx(np.exp(0.5 * TIME), rel=1e-8)
+
+
+def test_a_compartment_by_an_assignment_rule(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(constant="false")],
+            Species=[species("a", concentration=2)],
+            Parameters=[parameter("s", 1, "false")],
+            Rules=[rule("assignment", "1 + s^2", "c"), rule("rate", "1", "s")],
+            Reactions=[reaction("r", "0*a", [("a", 1)])],
+        )
+    )
+    (a,) = course(file, TIME, ["a"])  # the amount 2 (1 + 1) is kept
+    assert a == pytest.approx(4 / (1 + (1 + TIME) ** 2), rel=1e-8)
+
+
+def test_functions_local_parameters_and_rules_in_any_order(written):
+    function = (
+        '<functionDefinition id="twice"><math xmlns="http://www.w3.org/1998/Math/MathML"><lambda>'
+        "<bvar><ci>x</ci></bvar><apply><times/><cn>2</cn><ci>x</ci></apply></lambda></math>"
+        "</functionDefinition>"
+    )
+    law = reaction("r", "twice(j)*a", [("a", 1)]).replace(
+        "</kineticLaw>",
+        '<listOfLocalParameters><localParameter id="j" value="0.5"/></listOfLocalParameters>'
+        "</kineticLaw>",
+    )
+    file = ks.sbml.read(
+        written(
+            FunctionDefinitions=[function],
+            Compartments=[compartment()],
+            Species=[species("a", concentration=1)],
+            Parameters=[parameter("y", constant="false"), parameter("z", constant="false")],
+            Rules=[rule("assignment", "z + a", "y"), rule("assignment", "10*a + time", "z")],
+            Reactions=[law],
+        )
+    )
+    a, y = course(file, TIME, ["a", "y"])
+    assert a == pytest.approx(np.exp(-TIME), rel=1e-8)
+    assert y == pytest.approx(11 * np.exp(-TIME) + TIME, rel=1e-8)
+
+
+def test_initial_assignments_follow_parameters(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment()],
+            Species=[species("a"), species("b")],
+            Parameters=[parameter("p", 2), parameter("q")],
+            InitialAssignments=[
+                initially("b", "a + q"),
+                initially("q", "3*p"),
+                initially("a", "q^2"),
+            ],
+            Reactions=[reaction("r", "q*a", [("a", 1)], [("b", 1)])],
+        )
+    )
+    p = sp.Symbol("p")
+    assert sp.expand(file.starts["a"] - 9 * p**2) == 0
+    assert sp.expand(file.starts["b"] - 9 * p**2 - 3 * p) == 0
+    (a,) = course(file, TIME, ["a"], p=0.5)
+    assert a == pytest.approx(2.25 * np.exp(-1.5 * TIME), rel=1e-8)
+
+
+def test_an_algebraic_rule(written):
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 1, "false"), parameter("y", 3, "false")],
+            Rules=[rule("rate", "-y", "x"), rule("algebraic", "y - 3*x")],
+        )
+    )
+    x, y = course(file, TIME, ["x", "y"])
+    assert x == pytest.approx(np.exp(-3 * TIME), rel=1e-8)
+    assert y == pytest.approx(3 * np.exp(-3 * TIME), rel=1e-8)
+
+
+def test_conversion_factors_and_constant_boundaries(written):
+    head = HEAD.replace('id="m"', 'id="m" conversionFactor="f"')
+    file = ks.sbml.read(
+        written(
+            head,
+            Compartments=[compartment()],
+            Species=[
+                species("a", concentration=1),
+                species("pool", concentration=5, boundaryCondition="true", constant="true"),
+            ],
+            Parameters=[parameter("f", 3)],
+            Reactions=[reaction("r", "pool", [("pool", 1)], [("a", 2)])],
+        )
+    )
+    (a,) = course(file, TIME, ["a"])
+    assert a == pytest.approx(1 + 3 * 2 * 5 * TIME, rel=1e-9)
+    assert file.model.state_names == ["a"] or list(file.model.state_names) == ["a"]
+
+
+def test_pieces_of_time(written):
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 0, "false"), parameter("on", 0.5)],
+            Rules=[rule("rate", "piecewise(1, time < on, 0.1)", "x")],
+        )
+    )
+    (x,) = course(file, TIME, ["x"])
+    assert x == pytest.approx(np.where(TIME < 0.5, TIME, 0.5 + 0.1 * (TIME - 0.5)), abs=1e-8)
+
+
+def test_events(written):
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 1, "false"), parameter("n", 0, "false")],
+            Rules=[rule("rate", "x", "x")],
+            Events=[event("halve", "x >= 2", x="x/2", n="n + 1")],
+        )
+    )
+    x, n = course(file, np.array([0.0, 0.5, 1.0, 2.0]), ["x", "n"])
+    assert x[-1] == pytest.approx(np.exp(2.0) / 4, rel=1e-7)
+    assert n.tolist() == [0, 0, 1, 2]
+
+
+def test_units(written):
+    units = (
+        '<unitDefinition id="nM"><listOfUnits><unit kind="mole" exponent="1" scale="-9" '
+        'multiplier="1"/><unit kind="litre" exponent="-1" scale="0" multiplier="1"/></listOfUnits>'
+        '</unitDefinition><unitDefinition id="per_minute"><listOfUnits><unit kind="second" '
+        'exponent="-1" scale="0" multiplier="60"/></listOfUnits></unitDefinition>'
+    )
+    file = ks.sbml.read(
+        written(
+            UnitDefinitions=[units],
+            Parameters=[
+                parameter("x", 1, "false").replace("/>", ' units="nM"/>'),
+                parameter("k", 1).replace("/>", ' units="per_minute"/>'),
+            ],
+            Rules=[rule("rate", "-k*x", "x")],
+        )
+    )
+    pint = pytest.importorskip("pint")
+    assert file.model.units == {"x": "nanomole / litre", "k": "1 / (60 second)"}
+    assert pint.UnitRegistry()(file.model.units["k"]).to("1/hour").magnitude == pytest.approx(60.0)
+
+
+def test_names_of_time_get_another(written):
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("t", 2), parameter("x", 0, "false")],
+            Rules=[rule("rate", "t", "x")],
+        )
+    )
+    assert file.model.values == {"t_": 2.0}
+
+
+@pytest.mark.parametrize(
+    "lists, words",
+    [
+        (
+            {
+                "Parameters": [parameter("x", 1, "false")],
+                "Rules": [rule("rate", "delay(x, 1)", "x")],
+            },
+            "the rate rule of x: the function delay, which is not read",
+        ),
+        (
+            {"Parameters": [parameter("x", 1, "false")], "Rules": [rule("rate", "z", "x")]},
+            "z",
+        ),
+        (
+            {"Parameters": [parameter("x", None, "false")], "Rules": [rule("rate", "1", "x")]},
+            "x has no value at the start",
+        ),
+        (
+            {
+                "Parameters": [parameter("x", 1, "false"), parameter("y", 1, "false")],
+                "Rules": [rule("assignment", "y", "x"), rule("assignment", "x", "y")],
+            },
+            "circle|cycle",
+        ),
+        (
+            {
+                "Parameters": [parameter("x", 1, "false")],
+                "Rules": [rule("rate", "1", "x")],
+                "Events": [
+                    event("late", "x > 2", more="<delay>" + math("1") + "</delay>", x="0")
+                    if pytest.importorskip("libsbml")
+                    else ""
+                ],
+            },
+            "event late is delayed, which is not read",
+        ),
+        (
+            {
+                "Parameters": [parameter("x", 1, "false")],
+                "Rules": [rule("rate", "1", "x")],
+                "Events": [event("odd", "x == 2", x="0")],
+            },
+            "the trigger of event odd",
+        ),
+    ],
+)
+def test_what_is_not_read_is_named(written, lists, words):
+    with pytest.raises(ValueError, match=words):
+        ks.sbml.read(written(**lists))
+
+
+def test_what_is_no_model(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        ks.sbml.read(tmp_path / "none.xml")
+    path = tmp_path / "odd.xml"
+    path.write_text("<html></html>", encoding="utf-8")
+    with pytest.raises(ValueError, match=str(path)):
+        ks.sbml.read(path)
+    path.write_text('<!DOCTYPE a [<!ENTITY b "c">]><sbml/>', encoding="utf-8")
+    with pytest.raises(ValueError, match="entities"):
+        ks.sbml.read(path)
+    path.write_text("<sbml", encoding="utf-8")
+    with pytest.raises(ValueError, match="no XML"):
+        ks.sbml.read(path)
