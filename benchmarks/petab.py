@@ -1,4 +1,4 @@
-"""Log likelihoods of published problems in PEtab at their nominal parameters, and how long they take.
+"""Log likelihoods of published problems in PEtab at nominal parameters, and the time they take.
 
 The problems are 24 of the collection Benchmark-Models-PEtab (BSD 3-Clause); published values are
 those that AMICI's own tests of the collection hold (tests/benchmark_models of AMICI-dev/AMICI).
