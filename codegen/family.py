@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -54,11 +55,25 @@ class Group:
     side: int = 0
 
 
+class Score(NamedTuple):
+    """What a term of a likelihood has in place of a square and of the slopes of its residual, as
+    in the method of scoring; these are nodes.
+
+    cost : in place of the square. Slopes are `pace` times the derivatives of `moving`: residual
+    times slope is half the derivative of the cost, slope times slope half the curvature that is
+    expected (Fisher's information).
+    """
+
+    cost: int
+    moving: int
+    pace: int
+
+
 class Square(NamedTuple):
     """A term factor * weight * residual^2 of an objective, or its loss; these are nodes.
 
     label : what it is about, such as the name of a measurement. weight : share/std^2. samples : for
-    how many samples it stands: means of two have less noise.
+    how many samples it stands: means of two have less noise. score : of a term that is no square.
     """
 
     weight: int
@@ -68,19 +83,27 @@ class Square(NamedTuple):
     share: float = 1.0
     samples: float = 1.0
     loss: Loss | None = None
+    score: Score | None = None
 
     def cost(self, g: Graph) -> int:
         """The term."""
+        if self.score is not None:
+            return g.mul(g.mul(g.const(self.factor), self.weight), self.score.cost)
         if self.loss is None:
             weight = g.mul(g.const(self.factor), self.weight)
             return g.mul(weight, g.mul(self.residual, self.residual))
         return g.mul(g.const(self.factor * self.share), self._of(g, self.loss.cost))
 
-    def root(self, g: Graph) -> tuple[int, int]:
-        """A weight and a value whose square times the weight is the term."""
+    def root(self, g: Graph) -> tuple[int, int, int]:
+        """A weight, and what moves at which pace: the Hessian of the term is about twice the weight
+        times slope times slope."""
         if self.loss is None:
-            return g.mul(g.const(self.factor), self.weight), self.residual
-        return g.const(self.factor * self.share), self._of(g, self.loss.root)
+            return g.mul(g.const(self.factor), self.weight), *self.slope(g)
+        return g.const(self.factor * self.share), self._of(g, self.loss.root), g.one
+
+    def slope(self, g: Graph) -> tuple[int, int]:
+        """What moves the residual, and at which pace."""
+        return (self.residual, g.one) if self.score is None else self.score[1:]
 
     def _of(self, g: Graph, function: Callable[[sp.Expr], sp.Expr]) -> int:
         """A function of the residual over its standard deviation."""
@@ -372,13 +395,36 @@ def squares_of(
     share : of the weight 1/std^2 of a sample that w has. place : in the interval, between two
     samples of which y is the mean there.
     """
-    g, objective = s.graph, s.problem.objective
-    factor, found = objective.least_squares, []
+    g, objective, spreads = s.graph, s.problem.objective, s.problem.spreads
+    factor, found = objective.least_squares, list[Square]()
     for (label, expression), value, weight in zip(expressions.items(), y, w, strict=True):
         if factor:
             g.mul(g.const(factor), weight)  # made here: sums are written in the order of making
             residual = g.counted(weight, g.sub(lower(expression), value))
             samples = share * ((1.0 - place) ** 2 + place**2)
             more = (factor, share, samples, objective.loss)
-            found.append(Square(weight, residual, label, *more))
+            square = Square(weight, residual, label, *more)
+            if label in spreads:
+                found += _of_spread(g, square, g.counted(weight, lower(spreads[label])))
+            else:
+                found.append(square)
     return found
+
+
+def _of_spread(g: Graph, square: Square, std: int) -> list[Square]:
+    """Terms e^2 + 2 log std of a residual e = off/std, from the square of `off`, whose weight is
+    that without std: -2 log of a normal density. Derivatives of the mean and of log std are
+    independent scores e and 1 - e^2."""
+    weight, off = square.weight, square.residual
+    pace, log = g.counted(weight, g.inv(std)), g.counted(weight, g.function("log", std))
+    e = g.mul(off, pace)
+    squared, root = g.mul(e, e), g.const(float(np.sqrt(0.5)))
+    of_mean = Score(squared, off, pace)
+    of_std = Score(g.mul(g.const(2.0), log), log, g.const(float(np.sqrt(2.0))))
+    spread = square._replace(
+        residual=g.mul(root, g.sub(g.one, squared)),
+        label=f"log std of {square.label}",
+        samples=0.0,
+        score=of_std,
+    )
+    return [square._replace(residual=e, score=of_mean), spread]

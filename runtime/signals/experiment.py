@@ -65,9 +65,11 @@ class Experiment:
     measurements : measured states, inputs or outputs, each (N,), or a `Signal` with K samples at
         times of its own, off the grid and at any rate; NaN marks a missing sample, and so does the
         mask of a masked array.
-    std : standard deviation of each measurement, a number, or one per sample, (N,) or (K,). One
-        that is not given is unknown and estimated; channels with the same text,
-        std={a: "imu", b: "imu"}, share one.
+    std : standard deviation of each measurement, a number, or one per sample, (N,) or (K,); or an
+        expression of states, inputs, parameters and t, such as std={y: a + b*y}, in which outputs
+        are symbols of their names, and other symbols parameters, known or unknown. One that is not
+        given is unknown and estimated; channels with the same text, std={a: "imu", b: "imu"},
+        share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
     parameters : values of the model's parameters in this trial, such as the mass of its subject.
     labels : its subject, session or the like, such as {"subject": "s03"}, for `ks.per`.
@@ -86,7 +88,8 @@ class Experiment:
     (zero-order hold). `measurements` keeps measurements at the nodes, `timed` those at times of
     their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
     other measurements the group that shares a standard deviation: the text given, else their own
-    name; `estimated_std` the groups of those that `with_std` was told. Warns of single long steps
+    name; `std_expressions` those that are expressions; `estimated_std` the groups of those that
+    `with_std` was told. Warns of single long steps
     among short ones between measurements, which look like rows left out. Raises `ValueError` naming
     the array, what was expected and what was given.
     """
@@ -105,6 +108,7 @@ class Experiment:
     held: frozenset[str] = field(init=False)
     timed: Mapping[str, TimedSamples] = field(init=False)
     unknown_std: Mapping[str, str] = field(init=False)
+    std_expressions: Mapping[str, Any] = field(init=False)
     estimated_std: Mapping[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -122,10 +126,10 @@ class Experiment:
         put(self, "measurements", self._measured({k: found[k] for k in found if k not in apart}))
         put(self, "timed", {k: self._with_times(k, y) for k, y in apart.items()})
         given = self._given_std()
-        groups = {name: given.get(name, name) for name in self.measured}
-        put(
-            self, "unknown_std", {n: group for n, group in groups.items() if isinstance(group, str)}
-        )
+        told = {name: given.get(name, name) for name in self.measured}
+        put(self, "unknown_std", {n: group for n, group in told.items() if isinstance(group, str)})
+        moving = {n: e for n, e in told.items() if getattr(e, "free_symbols", None)}
+        put(self, "std_expressions", moving)
         put(self, "std", self._deviations(given))
         put(self, "parameters", _numbers("parameters", self.parameters))
         put(self, "labels", _labels(self.labels))
@@ -151,11 +155,16 @@ class Experiment:
                 name,
                 "measured",
                 f"{int(np.isfinite(y).sum())} samples",
-                f"{float(np.median(self.std[name])):.4g}" if name in self.std else "estimated",
+                self._words_of_std(name),
             )
             for name, y in self.measured.items()
         ]
         return html_table(repr(self)[1:-1], rows, ("name", "kind", "between nodes", "std (median)"))
+
+    def _words_of_std(self, name: str) -> str:
+        if name in self.std:
+            return f"{float(np.median(self.std[name])):.4g}"
+        return str(self.std_expressions.get(name, "estimated"))
 
     @property
     def grid(self) -> Array:
@@ -180,8 +189,14 @@ class Experiment:
     @property
     def divisors(self) -> dict[str, Array]:
         """Divisors of the residuals of each measurement in the objective, (N,) or (K,): its
-        standard deviation, 1 where that is unknown."""
+        standard deviation, 1 where that is unknown or an expression."""
         return {name: self.std.get(name, np.ones(len(y))) for name, y in self.measured.items()}
+
+    @property
+    def named_std(self) -> dict[str, Any]:
+        """Standard deviations as they were given, of those that are no numbers: groups and
+        expressions."""
+        return {**self.unknown_std, **self.std_expressions}
 
     def timed_samples(self, name: str) -> TimedSamples | None:
         """Samples of a measurement with their times; None if it is not measured."""
@@ -200,7 +215,7 @@ class Experiment:
         measured = self.measured
         own = {n: np.full(len(measured[n]), found[k]) for n, k in self.unknown_std.items()}
         std = {**self.std, **own}
-        object.__setattr__(made, "std", {name: std[name] for name in measured})
+        object.__setattr__(made, "std", {name: std[name] for name in measured if name in std})
         object.__setattr__(made, "estimated_std", {**self.estimated_std, **self.unknown_std})
         object.__setattr__(made, "unknown_std", {})
         return made
@@ -239,7 +254,7 @@ class Experiment:
         place = np.searchsorted(fine, self.grid)
         there = np.isin(self.grid, fine)
         measurements: dict[str, Any] = {}
-        std: dict[str, Any] = dict(self.unknown_std)
+        std: dict[str, Any] = self.named_std
         for name, row in self.measurements.items():
             lost = np.flatnonzero(np.isfinite(row) & ~there)
             if len(lost):
@@ -276,7 +291,7 @@ class Experiment:
         found = self.on_grid(grid)
         left = {name: own for name, own in found.timed.items() if name not in timed}
         rows: dict[str, Any] = {**found.measurements, **left}
-        std = {**found.unknown_std, **found.std}
+        std = {**found.named_std, **found.std}
         for (name, own), at in zip(timed.items(), times, strict=True):
             k = np.clip(np.searchsorted(grid, at), 1, len(grid) - 1)
             k -= at - grid[k - 1] < grid[k] - at
@@ -433,7 +448,7 @@ class Experiment:
         """Standard deviations, (N,) or (K,), of the measurements given with numbers."""
         deviations = {}
         for name, samples in self.measured.items():
-            if name in self.unknown_std:
+            if name in self.unknown_std or name in self.std_expressions:
                 continue
             if given[name] is None or isinstance(given[name], bool):
                 raise ValueError(

@@ -105,7 +105,7 @@ def replanned(
                 f"last {grid[-1] - begin:g} s; give it as a ks.Signal(times, values) that is as "
                 "long, periods repeated if that is what is meant"
             )
-    rows, std = dict[str, Any](), dict[str, Any](trial.unknown_std)
+    rows, std = dict[str, Any](), trial.named_std
     for name in trial.measured:
         own = trial.timed_samples(name)
         assert own is not None

@@ -228,7 +228,7 @@ def _write_experiment(value: Experiment, to: _Writing) -> dict[str, Any]:
     told = {name: getattr(value, name) for name in _OF_EXPERIMENT}
     told["inputs"] = dict(value.signals)
     told["measurements"] = {**value.measurements, **value.timed}
-    told["std"] = {**before.unknown_std, **before.std}
+    told["std"] = {**before.named_std, **before.std}
     told["found"] = {k: float(value.std[name][0]) for name, k in value.estimated_std.items()}
     return {name: to.within(name)(each) for name, each in told.items() if each is not None}
 

@@ -20,7 +20,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.problem import Problem, algebraic_states
+from kinesym.symbolic.problem import Problem, algebraic_states, std_name
 
 
 def found_trajectory(
@@ -54,7 +54,11 @@ def found_trajectory(
         parameters=parameters,
         model=model.name,
         measurements={n: y for n, y in trial.measurements.items() if n not in problem.slots},
-        std={name: s for name, s in trial.std.items() if name not in problem.slots},
+        std={
+            name: outputs[std_name(name)] if name in trial.std_expressions else trial.std[name]
+            for name in (*trial.std, *trial.std_expressions)
+            if name not in problem.slots
+        },
         drawing=model.drawing,
         units=model.units,
         samples=compared(nlp, trial, number, z),

@@ -50,7 +50,7 @@ from kinesym.internal.problems.problem import (
 from kinesym.internal.problems.process_noise import driven
 from kinesym.internal.problems.question import Question
 from kinesym.internal.problems.sensor_delays import delayed
-from kinesym.internal.problems.sensors import with_sensors
+from kinesym.internal.problems.sensors import with_sensors, with_std
 from kinesym.runtime.nlp.delay_rows import Lag
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -124,8 +124,10 @@ def _phases(draft: Draft) -> Draft:
 
 
 def _sensors(draft: Draft) -> Draft:
-    """Add the channels of sensors (gain, bias, delay) to the model as outputs."""
-    return replace(draft, system=with_sensors(draft.system, draft.question.sensors))
+    """Add the channels of sensors (gain, bias, delay), and expressions of noise, to the model as
+    outputs."""
+    system = with_std(with_sensors(draft.system, draft.question.sensors), draft.trials)
+    return replace(draft, system=system)
 
 
 def _homotopy(draft: Draft) -> Draft:

@@ -34,7 +34,7 @@ from kinesym.symbolic.objective import (
     magnitude,
     variation,
 )
-from kinesym.symbolic.problem import Problem, measured_expressions
+from kinesym.symbolic.problem import Problem, measured_expressions, std_name
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
 #: Samples of a measurement at times of its own that an interval may hold: each is code.
@@ -203,6 +203,7 @@ def symbolic_problem(
         unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],
         signals=signals,
         measurements=measured_expressions(model, measured),
+        spreads=_spreads(model, trials, chosen),
         held=_held(trials, unknown_inputs),
         linear=_linear(scheme, unknown_inputs, measured),
         free_duration=trials[0].free_duration,
@@ -221,6 +222,20 @@ def symbolic_problem(
             where = f" of trial {number}"
             check_known_variables(problem.tables, trial.signals, trial.grid, where)
     return problem
+
+
+def _spreads(
+    model: Model, trials: Sequence[Experiment], objective: Objective
+) -> dict[str, sp.Expr]:
+    """Standard deviations that are expressions, of which the model has outputs, by measurement;
+    none if the objective has no measurements. Raises `ValueError` beside a loss."""
+    names = [name for trial in trials for name in trial.std_expressions]
+    if names and objective.loss is not None:
+        raise ValueError(
+            f"std of {names[0]} is an expression, for which the noise is normal, and the objective "
+            f"has the loss {objective.loss.name}; give std as a number, or leave the loss out"
+        )
+    return {name: model.outputs[std_name(name)] for name in names if objective.least_squares}
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:
