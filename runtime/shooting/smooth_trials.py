@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.priors import Priors
+from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
@@ -78,7 +80,7 @@ class SmoothTrials(Simulated):
     ----------
     on : makes the objective as a function of z, of trials on the grids of the steps. stepper : the
     loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
-    any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
+    any. spreads : outputs that are standard deviations, by measurement. trials : as they are given; fine : on the grids of the steps. initial : per trial the
     initial values by state, NaN where unknown. sources : per trial what delayed inputs are of; z
     has these inputs after the unknown ones.
     """
@@ -99,6 +101,7 @@ class SmoothTrials(Simulated):
         weighted: bool,
         factor: float,
         loss: RobustLoss | None,
+        spreads: Mapping[str, str],
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
         following: Sequence[Following | None],
@@ -106,6 +109,7 @@ class SmoothTrials(Simulated):
         super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
+        self.scored, self._spreads = bool(spreads), spreads
         self._on, self._stepper, self._fine = on, stepper, fine
         self.nlp, self._squares = on(fine)
         self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
@@ -251,7 +255,11 @@ class SmoothTrials(Simulated):
             parameters={name: values[name] for name in system.parameters},
             model=system.name,
             measurements=dict(trial.measurements),
-            std={name: row for name, row in trial.std.items() if name in trial.measurements},
+            std={
+                name: outputs[self._spreads[name]][::part] if name in self._spreads else trial.std[name]
+                for name in (*trial.std, *trial.std_expressions)
+                if name in trial.measurements
+            },
             drawing=system.drawing,
             units=system.units,
             samples=compared(self.nlp, fine, number, z),
@@ -448,7 +456,8 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
 
 class Residuals:
     """Residuals r(z) of an objective that is a sum of squares: path conditions of a problem of
-    their own, `nlp`, the first ones of measured `channels`. trials : with measurements, on the
+    their own, `nlp`, the first ones of measured `channels`, then those of `spreads`, channels whose
+    standard deviation is an expression, see `Scores`. trials : with measurements, on the
     grids of the steps. late : residuals of samples between nodes, if there are any, factor and loss
     their part in the objective."""
 
@@ -460,8 +469,10 @@ class Residuals:
         late: NLP | None,
         factor: float,
         loss: RobustLoss | None,
+        spreads: Sequence[str] = (),
     ) -> None:
         self.nlp, self._trials, self.channels = nlp, trials, tuple(channels)
+        self._spreads = tuple(spreads)
         self._late, self._root, self._loss = late, np.sqrt(factor), loss
         layout = nlp.layout
         rows = [
@@ -473,27 +484,39 @@ class Residuals:
         ]
         self._rows = np.concatenate(rows)
 
-    @property
+    @cached_property
     def samples(self) -> Samples:
         """Samples of the residuals; the channel of others is -1, the weight of missing
         samples 0."""
-        others = len(self.nlp.layout.labels["node"]) - len(self.channels)
+        channels = (*self.channels, *(f"log std of {name}" for name in self._spreads))
+        others = len(self.nlp.layout.labels["node"]) - len(channels)
         rows = []
         for k, trial in enumerate(self._trials):
             nothing = np.zeros(trial.n_nodes)
-            for number, name in enumerate(self.channels):
+            for number, name in enumerate((*self.channels, *self._spreads)):
                 weight = nothing
                 if name in trial.measurements:
                     there = ~np.isnan(trial.measurements[name])
                     weight = np.where(there, trial.divisors[name] ** -2.0, 0.0)
                 rows.append((number, k, trial.grid, weight))
             rows += [(-1, k, trial.grid, nothing)] * others
-        found = stacked(self.channels, rows)
+        found = stacked(channels, rows)
         return found if self._late is None else joined(found, self._late.samples)
+
+    @cached_property
+    def _scores(self) -> Scores:
+        own = self.samples
+        pairs = [
+            (np.flatnonzero(own.channel == self.channels.index(name)), np.flatnonzero(own.channel == k))
+            for k, name in enumerate(self._spreads, start=len(self.channels))
+        ]
+        off, log = map(np.concatenate, zip(*pairs, strict=True))
+        return Scores(off, log, own.weight[off] > 0.0, self._root)
 
     def values(self, z: Array) -> Array:
         """Residuals r of all trials."""
         found = self.nlp.constraints(z)[self._rows]
+        found = self._scores.values(found) if self._spreads else found
         if self._late is None:
             return found
         e = self._late.residuals(z)
@@ -504,6 +527,8 @@ class Residuals:
         entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
         shape = (self.nlp.n_constraints, self.nlp.n_variables)
         found = coo_array(entries, shape=shape).tocsr()[self._rows]
+        if self._spreads:
+            found = self._scores.slopes(self.nlp.constraints(z)[self._rows], found)
         if self._late is None:
             return found
         slopes = self._root * self._late.residual_jacobian(z)

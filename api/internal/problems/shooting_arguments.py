@@ -70,7 +70,7 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem, algebraic_states
+from kinesym.symbolic.problem import Problem, algebraic_states, std_name
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 
@@ -315,6 +315,7 @@ class SmoothProgram:
         channels = list(problem.sampled(between=False)) if objective.least_squares else []
         factor, shared = objective.least_squares or 1.0, (given.known, given.threads)
         between = bool(problem.slots and objective.least_squares)
+        spreads = [name for name in channels if name in problem.spreads]
 
         def on(fine: Sequence[Experiment]) -> Evaluated:
             @cache
@@ -322,7 +323,7 @@ class SmoothProgram:
                 symbolic, trials = residual_problem(problem, fine)
                 nlp = make_nlp(_residuals(symbolic), trials, *shared)
                 late = make_nlp(_late(problem), fine, *shared) if between else None
-                return Residuals(nlp, fine, channels, late, factor, loss)
+                return Residuals(nlp, fine, channels, late, factor, loss, spreads)
 
             return Evaluated(make_nlp(built, fine, *shared), squares)
 
@@ -340,6 +341,7 @@ class SmoothProgram:
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=factor,
             loss=loss,
+            spreads={name: std_name(name) for name in problem.spreads},
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
             following=given.following,
