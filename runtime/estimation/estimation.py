@@ -99,7 +99,8 @@ class Estimation:
     def pooled(self) -> bool:
         """Whether all measurements share one unknown standard deviation, and J has nothing else
         than their squares: then estimates do not depend on it."""
-        plain = not (self.loss or self.mixed or self.priors or any(t.std for t in self.trials))
+        known = any(t.std or t.std_expressions for t in self.trials)
+        plain = not (self.loss or self.mixed or self.priors or known)
         return len(self.unknown) == 1 and plain
 
     @property

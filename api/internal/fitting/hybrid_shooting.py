@@ -32,6 +32,12 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
             "the objective is the least squares of the measurements, but the experiment has none; "
             "give measurements={...}"
         )
+    for trial in given.trials:
+        for name, e in trial.std_expressions.items():
+            raise ValueError(
+                f"std of {name} is {e}, and shooting over events takes numbers only; give these, or "
+                "use ks.Collocation with ks.Phases"
+            )
     observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
 
     return HybridTrials(

@@ -262,6 +262,12 @@ def _sensor_delays(draft: Draft) -> Draft:
         _check_likelihood(draft.objective)
     beside = "process noise" if noisy else random
     shown, trials = delays_of_sensors(draft.posed.model.outputs), draft.posed.trials
+    for trial in trials if beside else ():
+        for name, e in trial.std_expressions.items():
+            raise ValueError(
+                f"std of {name} is {e}, but beside {beside} the likelihood is that of noise whose "
+                "std does not follow the motion; give a number, or leave std out to have it estimated"
+            )
     late = delayed(trials, shown, draft.records, draft.values, beside)
     given = replace(draft.posed, trials=late.trials)
     return replace(draft, posed=given, delays=late.unknown, notes=[*late.gaps, *draft.notes])
