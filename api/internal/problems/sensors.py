@@ -101,7 +101,7 @@ def with_std(system: _System, trials: Any) -> _System:
                     "Experiment(parameters=...), or ks.per"
                 )
         written = real_expression(e, f"std of {name}").xreplace(own)
-        _check_name(model, f"std of {name} as an output", std_name(name))
+        _check_name(model, f"{std_name(name)}, the std of {name},", std_name(name))
         _check(model, f"std of {name}", written)
         made[std_name(name)] = written
     return _with(system, model, made)
@@ -135,7 +135,7 @@ def _check_name(model: Model, what: str, name: str) -> None:
     for kind, names in kinds.items():
         if name in names:
             raise ValueError(
-                f"{what} has the name {name} of {kind} of model {model.name}; choose another, and "
+                f"{what} has the name of {kind} of model {model.name}; choose another, and "
                 "use that in measurements"
             )
 
@@ -151,7 +151,7 @@ def _check(model: Model, what: str, expression: sp.Expr) -> None:
         if isinstance(atom, AppliedUndef) and atom not in model.symbols:
             raise ValueError(
                 f"{what} contains {atom}, which is neither a state nor an input of model "
-                f"{model.name}; what is unknown of a sensor is a sympy.Symbol"
+                f"{model.name}; what is unknown is a sympy.Symbol"
             )
         if isinstance(atom, sp.Symbol) and atom not in model.symbols and name_of(atom) in own:
             raise ValueError(
