@@ -227,10 +227,10 @@ def _check(problem: Collocation | Shooting, asked: _Case) -> None:
     if isinstance(asked.std, list):
         asks.append({})  # the experiment as it is
     for number, trial in enumerate(problem.trials):
-        for name, e in trial.std_expressions.items():
+        for name in (*trial.std_expressions, *trial.limits):
             raise ValueError(
-                f"std of {name} is {e}: forecasts and designs take noise that does not follow the "
-                "motion; give numbers that are typical of it"
+                f"measurement {name} has a std that is an expression, or censored samples: forecasts "
+                "and designs take noise that does not follow the motion; give typical numbers"
             )
         for name in trial.unknown_std:
             if not all(name in own for own in asks):

@@ -15,7 +15,7 @@ from kinesym.codegen.kernel import Argument
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.expression import atoms_of
-from kinesym.symbolic.losses import Loss
+from kinesym.symbolic.losses import Loss, log_normal_cdf
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.objective import at_end, at_start
@@ -113,6 +113,8 @@ class Square(NamedTuple):
 
 
 _E = sp.Symbol("e", real=True)
+#: Added to the root of a curvature, so that a score over it is zero where both are.
+_LEAST = 1e-150
 
 
 @dataclass(frozen=True)
@@ -404,11 +406,30 @@ def squares_of(
             samples = share * ((1.0 - place) ** 2 + place**2)
             more = (factor, share, samples, objective.loss)
             square = Square(weight, residual, label, *more)
-            if label in spreads:
+            if label in s.problem.sides:
+                std = lower(spreads[label]) if label in spreads else None
+                found.append(_of_limit(g, square, s.problem.sides[label], std))
+            elif label in spreads:
                 found += _of_spread(g, square, g.counted(weight, lower(spreads[label])))
             else:
                 found.append(square)
     return found
+
+
+def _of_limit(g: Graph, square: Square, side: int, std: int | None) -> Square:
+    """The term -2 log Phi(u) of a censored sample, u = side * off/std, from the square of `off`, the
+    modelled value less the limit. std : if it is an expression, else the weight has it."""
+    weight, off = square.weight, square.residual
+    u = g.mul(off, g.function("sqrt", g.mul(g.const(1.0 / square.share), weight)))
+    u = g.mul(g.const(float(side)), u)
+    u = u if std is None else g.counted(weight, g.mul(u, g.inv(std)))
+    log = log_normal_cdf(_E)
+    hazard = sp.diff(log, _E)
+    root = sp.sqrt(hazard * (_E + hazard))
+    cost, slope, pace = map(Lowering(g, {_E: u}), (-2 * log, hazard, root))
+    there = g.mul(g.const(square.share), g.binary("lt", g.zero, weight))
+    score = g.neg(g.mul(slope, g.inv(g.add(pace, g.const(_LEAST)))))
+    return square._replace(weight=there, residual=score, score=Score(cost, u, pace))
 
 
 def _of_spread(g: Graph, square: Square, std: int) -> list[Square]:

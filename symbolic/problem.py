@@ -34,7 +34,8 @@ class Problem:
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
     measurements : measured states, inputs and outputs, by name. spreads : standard deviations that
-        are expressions, by measurement. slots : of those that have times of
+        are expressions, by measurement. sides : of censored measurements, whose samples are limits,
+        -1 if what was measured is below, 1 above. slots : of those that have times of
         their own, how many samples an interval may hold. delays : of those the unknown parameter
         that says how long before a sample was what it shows [s].
     path : expressions that are bounded at every node and stage; boundary : expressions of
@@ -65,6 +66,7 @@ class Problem:
     signals: Sequence[AppliedUndef] = ()
     measurements: Mapping[str, sp.Expr] = field(default_factory=dict, hash=False)
     spreads: Mapping[str, sp.Expr] = field(default_factory=dict, hash=False)
+    sides: Mapping[str, int] = field(default_factory=dict, hash=False)
     path: Sequence[sp.Expr] = ()
     boundary: Sequence[sp.Expr] = ()
     held: frozenset[str] = frozenset()

@@ -378,6 +378,10 @@ class Trials(ByName, Saved):
             raise ValueError(f"executor must have a method map, got {shown(executor)}")
         rng = np.random.default_rng(count(seed, "seed", least=0))
         each = map if executor is None else executor.map
+        for name in (name for run in self.trials for name in run.limits):
+            raise ValueError(
+                f"a bootstrap draws residuals, and {name} has limits; use method='t' or 'profile'"
+            )
         series, many = series_of(self.trials), count(records, "records", 2, _MOST_RECORDS)
         return bootstrapped(values, about, self._asked(), series, many, rng, each)
 

@@ -102,6 +102,7 @@ class SmoothTrials(Simulated):
         factor: float,
         loss: RobustLoss | None,
         spreads: Mapping[str, str],
+        scored: bool,
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
         following: Sequence[Following | None],
@@ -109,7 +110,7 @@ class SmoothTrials(Simulated):
         super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
-        self.scored, self._spreads = bool(spreads), spreads
+        self.scored, self._spreads = scored, spreads
         self._on, self._stepper, self._fine = on, stepper, fine
         self.nlp, self._squares = on(fine)
         self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
@@ -262,6 +263,7 @@ class SmoothTrials(Simulated):
             },
             drawing=system.drawing,
             units=system.units,
+            limits={name: side for name, (_, side) in trial.limits.items()},
             samples=compared(self.nlp, fine, number, z),
         )
 
@@ -457,7 +459,7 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
 class Residuals:
     """Residuals r(z) of an objective that is a sum of squares: path conditions of a problem of
     their own, `nlp`, the first ones of measured `channels`, then those of `spreads`, channels whose
-    standard deviation is an expression, see `Scores`. trials : with measurements, on the
+    standard deviation is an expression; limits : channels of censored samples, see `Scores`. trials : with measurements, on the
     grids of the steps. late : residuals of samples between nodes, if there are any, factor and loss
     their part in the objective."""
 
@@ -470,9 +472,10 @@ class Residuals:
         factor: float,
         loss: RobustLoss | None,
         spreads: Sequence[str] = (),
+        limits: Sequence[str] = (),
     ) -> None:
         self.nlp, self._trials, self.channels = nlp, trials, tuple(channels)
-        self._spreads = tuple(spreads)
+        self._spreads, self._limits = tuple(spreads), tuple(limits)
         self._late, self._root, self._loss = late, np.sqrt(factor), loss
         layout = nlp.layout
         rows = [
@@ -497,7 +500,8 @@ class Residuals:
                 weight = nothing
                 if name in trial.measurements:
                     there = ~np.isnan(trial.measurements[name])
-                    weight = np.where(there, trial.divisors[name] ** -2.0, 0.0)
+                    std = 1.0 if name in self._limits else trial.divisors[name]
+                    weight = np.where(there, std**-2.0, 0.0)
                 rows.append((number, k, trial.grid, weight))
             rows += [(-1, k, trial.grid, nothing)] * others
         found = stacked(channels, rows)
@@ -505,18 +509,18 @@ class Residuals:
 
     @cached_property
     def _scores(self) -> Scores:
-        own = self.samples
-        pairs = [
-            (np.flatnonzero(own.channel == self.channels.index(name)), np.flatnonzero(own.channel == k))
-            for k, name in enumerate(self._spreads, start=len(self.channels))
-        ]
-        off, log = map(np.concatenate, zip(*pairs, strict=True))
-        return Scores(off, log, own.weight[off] > 0.0, self._root)
+        own, first = self.samples, len(self.channels)
+        places = [np.flatnonzero(own.channel == k) for k in range(first + len(self._spreads))]
+        none, there = np.zeros(0, dtype=np.intp), own.weight > 0.0
+        off = [places[self.channels.index(name)] for name in self._spreads]
+        limits = [places[self.channels.index(name)] for name in self._limits]
+        rows = (np.concatenate([none, *each]) for each in (off, places[first:], limits))
+        return Scores(*rows, there, self._root)
 
     def values(self, z: Array) -> Array:
         """Residuals r of all trials."""
         found = self.nlp.constraints(z)[self._rows]
-        found = self._scores.values(found) if self._spreads else found
+        found = self._scores.values(found) if self._spreads or self._limits else found
         if self._late is None:
             return found
         e = self._late.residuals(z)
@@ -527,7 +531,7 @@ class Residuals:
         entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
         shape = (self.nlp.n_constraints, self.nlp.n_variables)
         found = coo_array(entries, shape=shape).tocsr()[self._rows]
-        if self._spreads:
+        if self._spreads or self._limits:
             found = self._scores.slopes(self.nlp.constraints(z)[self._rows], found)
         if self._late is None:
             return found

@@ -25,6 +25,7 @@ from kinesym.runtime.arrays import (
     time_grid,
 )
 from kinesym.runtime.native import HELD
+from kinesym.runtime.signals.censored import apart
 from kinesym.runtime.signals.corridor import Corridor, corridors
 from kinesym.runtime.signals.history import history_of
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
@@ -64,7 +65,7 @@ class Experiment:
         nodes, or a `Signal` at times of its own; with an unknown duration, over 0 ... 1 of it.
     measurements : measured states, inputs or outputs, each (N,), or a `Signal` with K samples at
         times of its own, off the grid and at any rate; NaN marks a missing sample, and so does the
-        mask of a masked array.
+        mask of a masked array. `ks.censored(values, below=0.1)` are samples with a limit.
     std : standard deviation of each measurement, a number, or one per sample, (N,) or (K,); or an
         expression of states, inputs, parameters and t, such as std={y: a + b*y}, in which outputs
         are symbols of their names, and other symbols parameters, known or unknown. One that is not
@@ -88,7 +89,8 @@ class Experiment:
     (zero-order hold). `measurements` keeps measurements at the nodes, `timed` those at times of
     their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
     other measurements the group that shares a standard deviation: the text given, else their own
-    name; `std_expressions` those that are expressions; `estimated_std` the groups of those that
+    name; `std_expressions` those that are expressions; `limits` channels of censored samples, with
+    the measurement and the side, -1 below and 1 above the limit; `estimated_std` the groups of those that
     `with_std` was told. Warns of single long steps
     among short ones between measurements, which look like rows left out. Raises `ValueError` naming
     the array, what was expected and what was given.
@@ -109,6 +111,7 @@ class Experiment:
     timed: Mapping[str, TimedSamples] = field(init=False)
     unknown_std: Mapping[str, str] = field(init=False)
     std_expressions: Mapping[str, Any] = field(init=False)
+    limits: Mapping[str, tuple[str, int]] = field(init=False)
     estimated_std: Mapping[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -121,10 +124,11 @@ class Experiment:
         put(self, "held", frozenset(name for name, (_, kind) in known.items() if kind == HELD))
         nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
         put(self, "inputs", nodes)
-        found = _by_name("measurements", self.measurements)
-        apart = {k: y for k, y in found.items() if isinstance(y, Signal | TimedSamples)}
-        put(self, "measurements", self._measured({k: found[k] for k in found if k not in apart}))
-        put(self, "timed", {k: self._with_times(k, y) for k, y in apart.items()})
+        found, limits = apart(_by_name("measurements", self.measurements))
+        put(self, "limits", limits)
+        own = {k: y for k, y in found.items() if isinstance(y, Signal | TimedSamples)}
+        put(self, "measurements", self._measured({k: found[k] for k in found if k not in own}))
+        put(self, "timed", {k: self._with_times(k, y) for k, y in own.items()})
         given = self._given_std()
         told = {name: given.get(name, name) for name in self.measured}
         put(self, "unknown_std", {n: group for n, group in told.items() if isinstance(group, str)})
@@ -220,6 +224,12 @@ class Experiment:
         object.__setattr__(made, "unknown_std", {})
         return made
 
+    def with_limits(self, limits: Mapping[str, tuple[str, int]]) -> Experiment:
+        """Copy in which these channels are of censored samples, see `limits`."""
+        made = copy(self)
+        object.__setattr__(made, "limits", limits)
+        return made
+
     def without_estimated_std(self) -> Experiment:
         """Copy before `with_std`."""
         made = copy(self)
@@ -269,7 +279,8 @@ class Experiment:
         measurements |= self.timed
         std |= {name: self.std[name] for name in self.timed if name in self.std}
         more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
-        return Experiment(fine, self.signals, measurements, std, **self.beside, **more)
+        made = Experiment(fine, self.signals, measurements, std, **self.beside, **more)
+        return made.with_limits(self.limits)
 
     @property
     def beside(self) -> dict[str, Any]:
@@ -300,7 +311,8 @@ class Experiment:
             if name in self.std:
                 std[name] = np.full(len(grid), np.median(self.std[name]))
                 std[name][k] = self.std[name][own.present]
-        return Experiment(grid, self.signals, rows, std, **self.beside)
+        made = Experiment(grid, self.signals, rows, std, **self.beside)
+        return made.with_limits(self.limits)
 
     def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
         """Copy with other samples of the measurements, NaN where missing: (N,) or (K,), or as many
@@ -430,6 +442,17 @@ class Experiment:
         """Standard deviations as given, by name of the measurement: the name of a group, or
         numbers."""
         given = _by_name("std", self.std)
+        for channel, (name, _) in self.limits.items():
+            if not isinstance(given.get(name, ""), str):
+                given[channel] = given[name]
+                continue
+            raise ValueError(
+                f"measurement {name} has censored samples, and an unknown std, which residuals of "
+                f"limits do not tell; give std={{{name!r}: ...}}, a number or an expression such as "
+                "a sympy.Symbol, which is a parameter"
+            )
+        hidden = {name for name, _ in self.limits.values()} - self.measured.keys()
+        given = {name: value for name, value in given.items() if name not in hidden}
         for name, value in given.items():
             if name not in self.measured:
                 there = ", ".join(self.measured) or "nothing"

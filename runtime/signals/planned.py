@@ -119,7 +119,8 @@ def replanned(
             noise = np.interp(times, own.times, trial.std[name])
             nodes = np.interp(grid, times, noise)
             std[name] = nodes if at_nodes else noise
-    return Experiment(grid, trial.signals, rows, std, **trial.beside)
+    made = Experiment(grid, trial.signals, rows, std, **trial.beside)
+    return made.with_limits(trial.limits)
 
 
 def _continued(old: Array, end: float, step: float) -> Array:

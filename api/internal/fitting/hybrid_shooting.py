@@ -33,10 +33,10 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
             "give measurements={...}"
         )
     for trial in given.trials:
-        for name, e in trial.std_expressions.items():
+        for name in (*trial.std_expressions, *trial.limits):
             raise ValueError(
-                f"std of {name} is {e}, and shooting over events takes numbers only; give these, or "
-                "use ks.Collocation with ks.Phases"
+                f"measurement {name} has a std that is an expression, or censored samples, which "
+                "shooting over events does not take; use ks.Collocation with ks.Phases"
             )
     observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
 

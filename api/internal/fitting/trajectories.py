@@ -61,6 +61,7 @@ def found_trajectory(
         },
         drawing=model.drawing,
         units=model.units,
+        limits={channel: side for channel, (_, side) in trial.limits.items()},
         samples=compared(nlp, trial, number, z),
     )
 

@@ -50,7 +50,7 @@ from kinesym.internal.problems.problem import (
 from kinesym.internal.problems.process_noise import driven
 from kinesym.internal.problems.question import Question
 from kinesym.internal.problems.sensor_delays import delayed
-from kinesym.internal.problems.sensors import with_sensors, with_std
+from kinesym.internal.problems.sensors import with_noise, with_sensors
 from kinesym.runtime.nlp.delay_rows import Lag
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -126,7 +126,7 @@ def _phases(draft: Draft) -> Draft:
 def _sensors(draft: Draft) -> Draft:
     """Add the channels of sensors (gain, bias, delay), and expressions of noise, to the model as
     outputs."""
-    system = with_std(with_sensors(draft.system, draft.question.sensors), draft.trials)
+    system = with_noise(with_sensors(draft.system, draft.question.sensors), draft.trials)
     return replace(draft, system=system)
 
 
@@ -263,10 +263,11 @@ def _sensor_delays(draft: Draft) -> Draft:
     beside = "process noise" if noisy else random
     shown, trials = delays_of_sensors(draft.posed.model.outputs), draft.posed.trials
     for trial in trials if beside else ():
-        for name, e in trial.std_expressions.items():
+        for name in (*trial.std_expressions, *trial.limits):
             raise ValueError(
-                f"std of {name} is {e}, but beside {beside} the likelihood is that of noise whose "
-                "std does not follow the motion; give a number, or leave std out to have it estimated"
+                f"measurement {name} has a std that is an expression, or censored samples, but beside "
+                f"{beside} the likelihood is that of normal noise of its own; give std as a number, "
+                "or leave it out to have it estimated, and censored samples NaN"
             )
     late = delayed(trials, shown, draft.records, draft.values, beside)
     given = replace(draft.posed, trials=late.trials)

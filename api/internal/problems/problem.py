@@ -204,6 +204,7 @@ def symbolic_problem(
         signals=signals,
         measurements=measured_expressions(model, measured),
         spreads=_spreads(model, trials, chosen),
+        sides=_sides(trials, chosen),
         held=_held(trials, unknown_inputs),
         linear=_linear(scheme, unknown_inputs, measured),
         free_duration=trials[0].free_duration,
@@ -236,6 +237,17 @@ def _spreads(
             f"has the loss {objective.loss.name}; give std as a number, or leave the loss out"
         )
     return {name: model.outputs[std_name(name)] for name in names if objective.least_squares}
+
+
+def _sides(trials: Sequence[Experiment], objective: Objective) -> dict[str, int]:
+    """Sides of censored measurements; raises `ValueError` beside a loss."""
+    found = {name: side for trial in trials for name, (_, side) in trial.limits.items()}
+    if found and objective.loss is not None:
+        raise ValueError(
+            f"{next(iter(found))} are censored samples, for which the noise is normal, and the "
+            f"objective has the loss {objective.loss.name}; leave one of them out"
+        )
+    return found
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:

@@ -37,10 +37,11 @@ def residual_problem(
             raise ValueError("the measurements enter with a negative factor")
         for name, modelled in problem.sampled(between=False).items():
             y, w = (sp.Function(f"{what}_{name}")(t) for what in ("measured", "weight"))
-            e = w * (modelled - y)
+            e = problem.sides.get(name, 1) * w * (modelled - y)
             if (std := problem.spreads.get(name)) is not None:
                 e = sp.Piecewise((e / std, w > 0), (0, True))
-                logs.append(sp.Piecewise((sp.sqrt(2) * w * sp.log(std), w > 0), (0, True)))
+                if name not in problem.sides:
+                    logs.append(sp.Piecewise((sp.sqrt(2) * w * sp.log(std), w > 0), (0, True)))
             r = e if objective.loss is None else objective.loss.root(e)
             residuals.append(sp.sqrt(objective.least_squares) * r)
             signals += [y, w]

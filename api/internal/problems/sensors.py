@@ -17,7 +17,7 @@ from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
-from kinesym.symbolic.problem import std_name
+from kinesym.symbolic.problem import measured_expressions, std_name
 
 _System = TypeVar("_System")
 
@@ -77,21 +77,25 @@ def with_sensors(system: _System, sensors: Mapping[Any, Any] | None) -> _System:
     return _with(system, model, made)
 
 
-def with_std(system: _System, trials: Any) -> _System:
+def with_noise(system: _System, trials: Any) -> _System:
     """A model or hybrid model whose outputs are its own and, as `NAME_std`, the standard deviations
-    of measurements that are expressions, with their symbols as further parameters; anything else
-    as it is.
+    of measurements that are expressions, with their symbols as further parameters, and what has
+    censored samples under the names of these; anything else as it is.
 
     Raises `ValueError` for expressions of what the model does not have, and for trials that
     differ."""
     listed = trials if isinstance(trials, Iterable) else [trials]
     given = [trial for trial in listed if isinstance(trial, Experiment)]
     asked = {n: e for trial in given for n, e in trial.std_expressions.items()}
-    if not asked or not isinstance(system, Model | Hybrid):
+    limits = {n: of for trial in given for n, (of, _) in trial.limits.items()}
+    if not (asked or limits) or not isinstance(system, Model | Hybrid):
         return system
     model = system.model if isinstance(system, Hybrid) else system
     own = {sp.Symbol(name): as_it_is(e) for name, e in model.outputs.items()}
     made = {}
+    for name, of in limits.items():
+        _check_name(model, f"{name}, censored samples of {of},", name)
+        made[name] = model.outputs.get(of, measured_expressions(model, [of])[of])
     for name, e in asked.items():
         for number, trial in enumerate(given):
             if name in trial.measured and trial.std_expressions.get(name) != e:

@@ -315,7 +315,8 @@ class SmoothProgram:
         channels = list(problem.sampled(between=False)) if objective.least_squares else []
         factor, shared = objective.least_squares or 1.0, (given.known, given.threads)
         between = bool(problem.slots and objective.least_squares)
-        spreads = [name for name in channels if name in problem.spreads]
+        spreads = [n for n in channels if n in problem.spreads and n not in problem.sides]
+        limits = [name for name in channels if name in problem.sides]
 
         def on(fine: Sequence[Experiment]) -> Evaluated:
             @cache
@@ -323,7 +324,7 @@ class SmoothProgram:
                 symbolic, trials = residual_problem(problem, fine)
                 nlp = make_nlp(_residuals(symbolic), trials, *shared)
                 late = make_nlp(_late(problem), fine, *shared) if between else None
-                return Residuals(nlp, fine, channels, late, factor, loss, spreads)
+                return Residuals(nlp, fine, channels, late, factor, loss, spreads, limits)
 
             return Evaluated(make_nlp(built, fine, *shared), squares)
 
@@ -342,6 +343,7 @@ class SmoothProgram:
             factor=factor,
             loss=loss,
             spreads={name: std_name(name) for name in problem.spreads},
+            scored=bool(problem.spreads or problem.sides),
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
             following=given.following,
