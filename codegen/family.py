@@ -15,7 +15,7 @@ from kinesym.codegen.kernel import Argument
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.expression import atoms_of
-from kinesym.symbolic.losses import Loss, log_normal_cdf
+from kinesym.symbolic.losses import Loss, log_normal_tail
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.objective import at_end, at_start
@@ -417,19 +417,19 @@ def squares_of(
 
 
 def _of_limit(g: Graph, square: Square, side: int, std: int | None) -> Square:
-    """The term -2 log Phi(u) of a censored sample, u = side * off/std, from the square of `off`, the
-    modelled value less the limit. std : if it is an expression, else the weight has it."""
+    """The term -2 log Phi(-v) of a censored sample, v = -side * off/std, from the square of `off`,
+    the modelled value less the limit. std : if it is an expression, else the weight has it."""
     weight, off = square.weight, square.residual
-    u = g.mul(off, g.function("sqrt", g.mul(g.const(1.0 / square.share), weight)))
-    u = g.mul(g.const(float(side)), u)
-    u = u if std is None else g.counted(weight, g.mul(u, g.inv(std)))
-    log = log_normal_cdf(_E)
-    hazard = sp.diff(log, _E)
-    root = sp.sqrt(hazard * (_E + hazard))
-    cost, slope, pace = map(Lowering(g, {_E: u}), (-2 * log, hazard, root))
+    v = g.mul(off, g.function("sqrt", g.mul(g.const(1.0 / square.share), weight)))
+    v = g.mul(g.const(-float(side)), v)
+    v = v if std is None else g.counted(weight, g.mul(v, g.inv(std)))
+    log = log_normal_tail(_E)
+    hazard = -sp.diff(log, _E)
+    root = sp.sqrt(sp.Max(hazard * (hazard - _E), 0))
+    cost, slope, pace = map(Lowering(g, {_E: v}), (-2 * log, hazard, root))
     there = g.mul(g.const(square.share), g.binary("lt", g.zero, weight))
-    score = g.neg(g.mul(slope, g.inv(g.add(pace, g.const(_LEAST)))))
-    return square._replace(weight=there, residual=score, score=Score(cost, u, pace))
+    score = g.mul(slope, g.inv(g.add(pace, g.const(_LEAST))))
+    return square._replace(weight=there, residual=score, score=Score(cost, v, pace))
 
 
 def _of_spread(g: Graph, square: Square, std: int) -> list[Square]:

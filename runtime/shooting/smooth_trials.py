@@ -290,13 +290,15 @@ class SmoothTrials(Simulated):
         return self._fine
 
     def _residuals(self, q: Array) -> Array:
-        return self._squares().values(self.simulate(q))
+        z = self.simulate(q)  # first: samples may move to other steps
+        return self._squares().values(z)
 
     def samples(self) -> Samples:
         return self._squares().samples
 
     def _jacobian(self, q: Array) -> csr_array:
-        return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
+        z = self.simulate(q)
+        return self._squares().jacobian(z) @ self.tangent(q)[0]
 
     # -- derivatives ------------------------------------------------------------------------
 
