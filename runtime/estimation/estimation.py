@@ -79,6 +79,8 @@ class Estimation:
     residuals in the objective J, zero without any. loss : of residuals, None for squares. priors :
     whether J has those of parameters. mixed : whether it has other terms. integrated : whether
     trajectories or random effects are integrated out, so that J is no likelihood of parameters.
+    taken : degrees of freedom that the unknowns take, if standard deviations are expressions of
+    some of them, else 0: variances by maximum likelihood are too small by their share.
     """
 
     trials: Sequence[Experiment]
@@ -87,6 +89,7 @@ class Estimation:
     priors: bool = False
     mixed: bool = False
     integrated: bool = False
+    taken: float = 0.0
 
     # -- standard deviations ----------------------------------------------------------------
 
@@ -168,7 +171,18 @@ class Estimation:
             return np.nan
         if self.pooled:
             return float(self.factor * noise[0].std ** 2) if noise else np.nan
-        return self.factor if noise else 1.0
+        whole = self.factor if noise else 1.0
+        if not self.taken:
+            return whole
+        return whole * (1.0 + self.taken / self._left) if self._left > SOME else np.nan
+
+    @property
+    def _left(self) -> float:
+        """Degrees of freedom of standard deviations that are expressions of unknowns."""
+        if not self.taken:
+            return np.inf
+        every = (y for t in self.trials for y in t.measured.values())
+        return float(sum(np.count_nonzero(~np.isnan(y)) for y in every)) - self.taken
 
     def lost(self, noise: Sequence[Noise]) -> list[str]:
         """Sentences on standard deviations that nothing tells, so that there are no standard
@@ -226,7 +240,7 @@ class Estimation:
             covariance=sure.covariance,
             held=[name for name, held in zip(names, sure.held, strict=True) if held],
             logarithmic=list(logarithmic),
-            freedom=min((each.freedom for each in noise), default=np.inf),
+            freedom=min((self._left, *(each.freedom for each in noise))),
             variance=self.variance(noise),
             notes=[each.sentence for each in known] or list(sure.notes),
             instead={name: words for each in known for name, words in each.remarks.items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -44,6 +44,12 @@ def groups_of(trials: Sequence[Experiment]) -> dict[tuple[int, str], str]:
     return {
         (k, n): group for k, trial in enumerate(trials) for n, group in trial.unknown_std.items()
     }
+
+
+def follow(trials: Sequence[Experiment], unknown: Collection[str]) -> bool:
+    """Whether a standard deviation is an expression that has an unknown parameter."""
+    every = (e for trial in trials for e in trial.std_expressions.values())
+    return any(str(symbol) in unknown for e in every for symbol in e.free_symbols)
 
 
 def check_std(runs: Sequence[Trajectory], trials: Sequence[Experiment]) -> None:
