@@ -229,7 +229,9 @@ def sampled_gradient(
     slopes = dict.fromkeys(owned.names, 0.0)
     for number, run in enumerate(runs):
         of = f" of trial {number}" if len(runs) > 1 else ""
-        found = about.gradient(run, _samples(run, problem) if problem.objective.least_squares else {})
+        found = about.gradient(
+            run, _samples(run, problem) if problem.objective.least_squares else {}
+        )
         for p, place in zip(owned.parameters, owned.places(number), strict=True):
             slopes[owned.names[place]] += found.parameters[p]
         slopes |= {f"{x}(0){of}": value for x, value in found.initial.items()}

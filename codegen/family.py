@@ -56,7 +56,7 @@ class Group:
 
 
 class Score(NamedTuple):
-    """What a term of a likelihood has in place of a square and of the slopes of its residual, as
+    """Score of a term of a likelihood, in place of a square and of the slopes of its residual, as
     in the method of scoring; these are nodes.
 
     cost : in place of the square. Slopes are `pace` times the derivatives of `moving`: residual
@@ -102,7 +102,7 @@ class Square(NamedTuple):
         return g.const(self.factor * self.share), self._of(g, self.loss.root), g.one
 
     def slope(self, g: Graph) -> tuple[int, int]:
-        """What moves the residual, and at which pace."""
+        """Node that moves the residual, and at which pace."""
         return (self.residual, g.one) if self.score is None else self.score[1:]
 
     def _of(self, g: Graph, function: Callable[[sp.Expr], sp.Expr]) -> int:

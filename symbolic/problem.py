@@ -411,11 +411,6 @@ def _check_boundary(
     check_atoms(atoms_of(free), known, rates, where)
 
 
-def std_name(measurement: str) -> str:
-    """Name of the output that is the standard deviation of a measurement."""
-    return f"{measurement}_std"
-
-
 def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Expr]:
     """The expression behind each measured name: a state, an input or an output."""
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}

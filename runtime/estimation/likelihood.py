@@ -48,7 +48,9 @@ def likelihood_of(
     total = sum(density(s.standardised, s.std) for s in known)
     limits = censored_series(runs)
     for s in limits:
-        total += float(scipy.special.log_ndtr(-runs[s.trial].limits[s.channel] * s.standardised).sum())
+        total += float(
+            scipy.special.log_ndtr(-runs[s.trial].limits[s.channel] * s.standardised).sum()
+        )
     for rows in alone.values():
         total += _largest(np.concatenate([s.residuals for s in rows]), density, loss is None)
     every = (*known, *limits, *(s for rows in alone.values() for s in rows))

@@ -61,8 +61,9 @@ def check_std(runs: Sequence[Trajectory], trials: Sequence[Experiment]) -> None:
         if asked is not None and len(odd):
             k = int(odd[0])
             raise ValueError(
-                f"std of {series.name}, {asked}, is {series.std[k]:.4g} at t = {series.time[k]:.4g} "
-                "s at the guess, and must be positive; give other values, or bounds that keep it so"
+                f"std of {series.name}, {asked}, is {series.std[k]:.4g} at t = "
+                f"{series.time[k]:.4g} s at the guess, and must be positive; give other values, or "
+                "bounds that keep it so"
             )
 
 

@@ -163,7 +163,9 @@ def all_samples(
     for trial, grid in enumerate(layout.grids):
         for name in FAMILIES:
             family, n = about.families[name], layout.points(trial, name)
-            number = np.cumsum(np.array(family.samples) > 0.0) - 1  # others belong to the row before
+            number = (
+                np.cumsum(np.array(family.samples) > 0.0) - 1
+            )  # others belong to the row before
             for k, label in enumerate(family.squares if n else ()):
                 time = np.full(n, np.nan)
                 if name == "node":

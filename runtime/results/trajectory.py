@@ -350,9 +350,9 @@ class Trajectory(Series):
         return result
 
     def residuals(self) -> dict[str, Array]:
-        """Standardised residuals, (modelled - measured)/std, of each measurement that is no limit and
-        whose standard deviation is known, (N,), NaN where it is missing, or (K,) of K samples at times of their
-        own."""
+        """Standardised residuals, (modelled - measured)/std, of each measurement that is no limit
+        and whose standard deviation is known, (N,), NaN where it is missing, or (K,) of K samples
+        at times of their own."""
         found = {n: (self[n] - self.measurements[n]) / self.std[n] for n in self.std}
         apart = {n: (own.modelled - own.measured) / own.std for n, own in self.timed.items()}
         found |= {n: row for n, row in apart.items() if not np.isnan(row).all()}

@@ -90,8 +90,8 @@ def is_squares(trials: Simulated, optimizer: str) -> bool:
         )
     if needed and trials.scored:
         raise ValueError(
-            f"{optimizer} needs a sum of squares, and the objective has the log of a std that is an "
-            f"expression; {remedy}"
+            f"{optimizer} needs a sum of squares, and the objective is the likelihood of a std "
+            f"that is an expression, or of censored samples; {remedy}"
         )
     try:
         trials.check_squares()

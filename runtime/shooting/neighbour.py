@@ -82,8 +82,8 @@ def _near_likelihood(
     size: Array,
     held: tuple[Follows, Spring] | None,
 ) -> tuple[Array, bool]:
-    """The same for an objective that is no sum of squares, by L-BFGS-B of SciPy, in units of
-    `size`."""
+    """Minimum of an objective that is no sum of squares, as `near_minimum`, by L-BFGS-B of SciPy in
+    units of `size`."""
 
     def at(y: Array) -> Array:
         q = guess.copy()

@@ -1,5 +1,5 @@
-"""Scores of samples whose likelihood is no sum of squares, in place of residuals: score times slope is
-half the gradient of -2 log L, slope times slope half its curvature that is expected (Fisher's
+"""Scores of samples whose likelihood is no sum of squares, in place of residuals: score times slope
+is half the gradient of -2 log L, slope times slope half its curvature that is expected (Fisher's
 information).
 
 Where the standard deviation s follows from the unknowns, a sample has the two terms e^2 + 2 log s,

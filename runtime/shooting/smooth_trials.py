@@ -80,7 +80,7 @@ class SmoothTrials(Simulated):
     ----------
     on : makes the objective as a function of z, of trials on the grids of the steps. stepper : the
     loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
-    any. spreads : outputs that are standard deviations, by measurement. trials : as they are given; fine : on the grids of the steps. initial : per trial the
+    any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
     initial values by state, NaN where unknown. sources : per trial what delayed inputs are of; z
     has these inputs after the unknown ones.
     """
@@ -101,7 +101,6 @@ class SmoothTrials(Simulated):
         weighted: bool,
         factor: float,
         loss: RobustLoss | None,
-        spreads: Mapping[str, str],
         scored: bool,
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
@@ -110,7 +109,7 @@ class SmoothTrials(Simulated):
         super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
-        self.scored, self._spreads = scored, spreads
+        self.scored = scored
         self._on, self._stepper, self._fine = on, stepper, fine
         self.nlp, self._squares = on(fine)
         self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
@@ -244,6 +243,7 @@ class SmoothTrials(Simulated):
         rows = layout.trajectories(z, number)[:, ::part].copy()
         outputs = self.nlp.outputs(z, number)
         free = dict(zip(layout.inputs, rows[n:], strict=True))
+        own = {name: outputs[std][::part] for name, std in trial.std_outputs.items()}
         late = {source.name: free.pop(source.name) for source in self._sources[number]}
         return Trajectory(
             time=trial.grid,
@@ -256,11 +256,7 @@ class SmoothTrials(Simulated):
             parameters={name: values[name] for name in system.parameters},
             model=system.name,
             measurements=dict(trial.measurements),
-            std={
-                name: outputs[self._spreads[name]][::part] if name in self._spreads else trial.std[name]
-                for name in (*trial.std, *trial.std_expressions)
-                if name in trial.measurements
-            },
+            std={n: row for n, row in {**trial.std, **own}.items() if n in trial.measurements},
             drawing=system.drawing,
             units=system.units,
             limits={name: side for name, (_, side) in trial.limits.items()},
@@ -461,9 +457,9 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
 class Residuals:
     """Residuals r(z) of an objective that is a sum of squares: path conditions of a problem of
     their own, `nlp`, the first ones of measured `channels`, then those of `spreads`, channels whose
-    standard deviation is an expression; limits : channels of censored samples, see `Scores`. trials : with measurements, on the
-    grids of the steps. late : residuals of samples between nodes, if there are any, factor and loss
-    their part in the objective."""
+    standard deviation is an expression; limits : channels of censored samples, see `Scores`. trials
+    : with measurements, on the grids of the steps. late : residuals of samples between nodes, if
+    there are any, factor and loss their part in the objective."""
 
     def __init__(
         self,
@@ -516,8 +512,8 @@ class Residuals:
         none, there = np.zeros(0, dtype=np.intp), own.weight > 0.0
         off = [places[self.channels.index(name)] for name in self._spreads]
         limits = [places[self.channels.index(name)] for name in self._limits]
-        rows = (np.concatenate([none, *each]) for each in (off, places[first:], limits))
-        return Scores(*rows, there, self._root)
+        rows, logs, last = (np.concatenate([none, *e]) for e in (off, places[first:], limits))
+        return Scores(rows, logs, last, there, self._root)
 
     def values(self, z: Array) -> Array:
         """Residuals r of all trials."""

@@ -47,10 +47,10 @@ class Simulated(ABC):
 
     measured : whether least squares of measurements are in J, times `factor`, or their loss.
     weighted : whether J has no other terms, so that residuals are in units of their standard
-    deviations. scored : whether standard deviations follow from unknowns, so that J has their logs,
-    and residuals are scores, see `Scores`. following : per trial, initial values that depend on parameters. substeps : per
-    interval of the grids, where the objective is evaluated too. priors : of parameters, further
-    squares in J.
+    deviations. scored : whether J is a likelihood that is no sum of squares, and residuals are
+    scores, see `Scores`. following : per trial, initial values that depend on parameters.
+    substeps : per interval of the grids, where the objective is evaluated too. priors : of
+    parameters, further squares in J.
     """
 
     measured = weighted = True

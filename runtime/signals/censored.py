@@ -88,8 +88,8 @@ def apart(measurements: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, tu
             channel = f"{name}_{side}" if side else name
             if channel in measurements and channel != name:
                 raise ValueError(
-                    f"measurement {name} has censored samples, which are the channel {channel}, but "
-                    "that is measured, too; choose another name for that"
+                    f"measurement {name} has censored samples, which are the channel {channel}, "
+                    "but that is measured, too; choose another name for that"
                 )
             found[channel] = row
             if side:

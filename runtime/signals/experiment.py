@@ -90,10 +90,10 @@ class Experiment:
     their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
     other measurements the group that shares a standard deviation: the text given, else their own
     name; `std_expressions` those that are expressions; `limits` channels of censored samples, with
-    the measurement and the side, -1 below and 1 above the limit; `estimated_std` the groups of those that
-    `with_std` was told. Warns of single long steps
-    among short ones between measurements, which look like rows left out. Raises `ValueError` naming
-    the array, what was expected and what was given.
+    the measurement and the side, -1 below and 1 above the limit; `estimated_std` the groups of
+    those that `with_std` was told. Warns of single long steps among short ones between
+    measurements, which look like rows left out. Raises `ValueError` naming the array, what was
+    expected and what was given.
     """
 
     time: ArrayLike | None = None
@@ -201,6 +201,13 @@ class Experiment:
         """Standard deviations as they were given, of those that are no numbers: groups and
         expressions."""
         return {**self.unknown_std, **self.std_expressions}
+
+    @property
+    def std_outputs(self) -> dict[str, str]:
+        """Names of the outputs of the model that are standard deviations, by measurement; censored
+        samples share that of the others."""
+        pairs = ((name, self.limits.get(name, (name, 0))[0]) for name in self.std_expressions)
+        return {name: f"{of}_std" for name, of in pairs}
 
     def timed_samples(self, name: str) -> TimedSamples | None:
         """Samples of a measurement with their times; None if it is not measured."""
@@ -447,9 +454,9 @@ class Experiment:
                 given[channel] = given[name]
                 continue
             raise ValueError(
-                f"measurement {name} has censored samples, and an unknown std, which residuals of "
-                f"limits do not tell; give std={{{name!r}: ...}}, a number or an expression such as "
-                "a sympy.Symbol, which is a parameter"
+                f"measurement {name} has censored samples, and an unknown std, which limits do not "
+                f"tell; give std={{{name!r}: ...}}, a number or an expression such as a "
+                "sympy.Symbol, which is a parameter"
             )
         hidden = {name for name, _ in self.limits.values()} - self.measured.keys()
         given = {name: value for name, value in given.items() if name not in hidden}

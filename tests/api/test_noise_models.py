@@ -17,9 +17,7 @@ y, v, F = ks.dynamicsymbols("y v F")
 k, c, a, b, g, tau = sp.symbols("k c a b g tau")
 TIME = np.linspace(0.0, 3.0, 41)
 
-DECAY = ks.Model(
-    name="decay", states=[y], inputs=[], parameters=[k], equations=[y.diff(t) + k * y]
-)
+DECAY = ks.Model(name="decay", states=[y], inputs=[], parameters=[k], equations=[y.diff(t) + k * y])
 OSCILLATOR = ks.Model(
     name="oscillator",
     states=[y, v],
@@ -314,7 +312,11 @@ def test_limits_have_no_residuals():
 s = ks.dynamicsymbols("s")
 r, K = sp.symbols("r K")
 GROWTH = ks.Model(
-    name="growth", states=[s], inputs=[], parameters=[r, K], equations=[s.diff(t) - r * s * (1 - s / K)]
+    name="growth",
+    states=[s],
+    inputs=[],
+    parameters=[r, K],
+    equations=[s.diff(t) - r * s * (1 - s / K)],
 )
 NOISE = {a: 0.05, b: 0.1}
 CASES = {
@@ -340,7 +342,9 @@ def coverage(case, records, method):
         trial = ks.Experiment(time, measurements={x: data}, std={x: a + b * x})
         problem = ks.Collocation(model, trial, unknown={**ranges, **noise}, scheme="radau-5")
         table = problem.solve(truth, progress=False).intervals(method=method).table
-        hits.append([table[p.name].low <= value <= table[p.name].high for p, value in truth.items()])
+        hits.append(
+            [table[p.name].low <= value <= table[p.name].high for p, value in truth.items()]
+        )
     return np.mean(hits, axis=0)
 
 

@@ -20,7 +20,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.problem import Problem, algebraic_states, std_name
+from kinesym.symbolic.problem import Problem, algebraic_states
 
 
 def found_trajectory(
@@ -43,6 +43,7 @@ def found_trajectory(
         made = algebraic_at_nodes(nlp, functions, trial, number, z, found)
         courses |= {x: made[x] for x in layout.states}
         outputs |= {name: made[name] for name in functions.about.outputs}
+    own = {name: outputs[std] for name, std in trial.std_outputs.items()}
     late = [] if nlp.lags is None else [*layout.delayed, *nlp.lags.courses]
     outputs |= {name: courses[name] for name in late}
     given = [name for name in layout.inputs if name not in late]
@@ -54,11 +55,7 @@ def found_trajectory(
         parameters=parameters,
         model=model.name,
         measurements={n: y for n, y in trial.measurements.items() if n not in problem.slots},
-        std={
-            name: outputs[std_name(name)] if name in trial.std_expressions else trial.std[name]
-            for name in (*trial.std, *trial.std_expressions)
-            if name not in problem.slots
-        },
+        std={name: s for name, s in {**trial.std, **own}.items() if name not in problem.slots},
         drawing=model.drawing,
         units=model.units,
         limits={channel: side for channel, (_, side) in trial.limits.items()},

@@ -265,9 +265,9 @@ def _sensor_delays(draft: Draft) -> Draft:
     for trial in trials if beside else ():
         for name in (*trial.std_expressions, *trial.limits):
             raise ValueError(
-                f"measurement {name} has a std that is an expression, or censored samples, but beside "
-                f"{beside} the likelihood is that of normal noise of its own; give std as a number, "
-                "or leave it out to have it estimated, and censored samples NaN"
+                f"measurement {name} has a std that is an expression, or censored samples, but "
+                f"beside {beside} noise does not follow the motion; give std as a number, or leave "
+                "it out to have it estimated, and make censored samples NaN"
             )
     late = delayed(trials, shown, draft.records, draft.values, beside)
     given = replace(draft.posed, trials=late.trials)

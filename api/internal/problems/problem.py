@@ -34,7 +34,7 @@ from kinesym.symbolic.objective import (
     magnitude,
     variation,
 )
-from kinesym.symbolic.problem import Problem, measured_expressions, std_name
+from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
 #: Samples of a measurement at times of its own that an interval may hold: each is code.
@@ -230,13 +230,13 @@ def _spreads(
 ) -> dict[str, sp.Expr]:
     """Standard deviations that are expressions, of which the model has outputs, by measurement;
     none if the objective has no measurements. Raises `ValueError` beside a loss."""
-    names = [name for trial in trials for name in trial.std_expressions]
+    names = {name: output for trial in trials for name, output in trial.std_outputs.items()}
     if names and objective.loss is not None:
         raise ValueError(
-            f"std of {names[0]} is an expression, for which the noise is normal, and the objective "
+            f"std of {next(iter(names))} is an expression, for which the noise is normal, and the objective "
             f"has the loss {objective.loss.name}; give std as a number, or leave the loss out"
         )
-    return {name: model.outputs[std_name(name)] for name in names if objective.least_squares}
+    return {n: model.outputs[output] for n, output in names.items() if objective.least_squares}
 
 
 def _sides(trials: Sequence[Experiment], objective: Objective) -> dict[str, int]:

@@ -17,7 +17,7 @@ from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
-from kinesym.symbolic.problem import measured_expressions, std_name
+from kinesym.symbolic.problem import measured_expressions
 
 _System = TypeVar("_System")
 
@@ -105,9 +105,10 @@ def with_noise(system: _System, trials: Any) -> _System:
                     "Experiment(parameters=...), or ks.per"
                 )
         written = real_expression(e, f"std of {name}").xreplace(own)
-        _check_name(model, f"{std_name(name)}, the std of {name},", std_name(name))
+        output = next(each[name] for trial in given if name in (each := trial.std_outputs))
+        _check_name(model, f"{output}, the std of {name},", output)
         _check(model, f"std of {name}", written)
-        made[std_name(name)] = written
+        made[output] = written
     return _with(system, model, made)
 
 

@@ -70,7 +70,7 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem, algebraic_states, std_name
+from kinesym.symbolic.problem import Problem, algebraic_states
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 
@@ -342,7 +342,6 @@ class SmoothProgram:
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=factor,
             loss=loss,
-            spreads={name: std_name(name) for name in problem.spreads},
             scored=bool(problem.spreads or problem.sides),
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
