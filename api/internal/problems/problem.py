@@ -233,8 +233,8 @@ def _spreads(
     names = {name: output for trial in trials for name, output in trial.std_outputs.items()}
     if names and objective.loss is not None:
         raise ValueError(
-            f"std of {next(iter(names))} is an expression, for which the noise is normal, and the objective "
-            f"has the loss {objective.loss.name}; give std as a number, or leave the loss out"
+            f"std of {next(iter(names))} is an expression, for which the noise is normal, and the "
+            f"objective has the loss {objective.loss.name}; give std as a number, or leave that out"
         )
     return {n: model.outputs[output] for n, output in names.items() if objective.least_squares}
 
