@@ -266,8 +266,8 @@ def _sensor_delays(draft: Draft) -> Draft:
         for name in (*trial.std_expressions, *trial.limits):
             raise ValueError(
                 f"measurement {name} has a std that is an expression, or censored samples, but "
-                f"beside {beside} noise does not follow the motion; give std as a number, or leave "
-                "it out to have it estimated, and make censored samples NaN"
+                f"with {beside} that noise does not follow the motion; give a number, or leave std "
+                "out to have it estimated, and make censored samples NaN"
             )
     late = delayed(trials, shown, draft.records, draft.values, beside)
     given = replace(draft.posed, trials=late.trials)
