@@ -229,7 +229,7 @@ def _write_experiment(value: Experiment, to: _Writing) -> dict[str, Any]:
     told["inputs"] = dict(value.signals)
     told["measurements"] = {**value.measurements, **value.timed}
     told["std"] = {**before.named_std, **before.std}
-    told["limits"] = {name: list(about) for name, about in value.limits.items()}
+    told["limits"] = {name: list(about) for name, about in value.limits.items()} or None
     told["found"] = {k: float(value.std[name][0]) for name, k in value.estimated_std.items()}
     return {name: to.within(name)(each) for name, each in told.items() if each is not None}
 
