@@ -284,8 +284,8 @@ class Shooting(Displayed):
         return self._trials.trajectories(self.pack(guess))
 
     def residuals(self, guess: Any = None) -> Array:
-        """r with J = sum r^2. Raises `ValueError` if the objective is no sum of squares, and as
-        `gradient`."""
+        """r with J = sum r^2, or scores as `Collocation.residuals` has them. Raises `ValueError` if
+        the objective is no such sum, and as `gradient`."""
         return self._trials.residuals(self.pack(guess))
 
     def residual_jacobian(self, guess: Any = None) -> Array:

@@ -49,6 +49,11 @@ _SETTLED = 1e-6
 _SLOW = 1e-4
 #: Factor from fit to fit below which standard deviations fall slowly.
 _FACTOR = 10.0
+#: A sentence on those that are expressions, where the unknowns may follow all samples.
+NOTHING_LEFT = (
+    "the unknowns take as many degrees of freedom as there are samples, so that these do not tell "
+    "the parameters of an std; give it as numbers"
+)
 #: A note on these where one does not converge.
 _NOT_CONVERGED = (
     "with the standard deviations that the residuals show the fit did not converge; they are of "
@@ -188,6 +193,8 @@ class Estimation:
         """Sentences on standard deviations that nothing tells, so that there are no standard
         errors."""
         words = [not_estimated(each) for each in noise if np.isnan(each.std)]
+        if self._left <= SOME:
+            words.append(NOTHING_LEFT)
         return [*words, GIVE_STD.format(listed(self.unknown))] if self.untold else words
 
     @property

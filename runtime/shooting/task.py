@@ -50,7 +50,7 @@ class Task:
         factor = made.factor if made.measured else 0.0
         about = (factor, made.loss, bool(made.priors), not made.weighted)
         free = made.unknowns.size - len(range(made.unknowns.size)[made.unknowns.inner])
-        moving = follow(self.given, made.unknowns.owned.parameters)
+        moving = made.weighted and follow(self.given, made.unknowns.owned.parameters)
         return Estimation(self.given, *about, taken=float(free) if moving else 0.0)
 
     def gradient(self, q: Array, J: float) -> Array:

@@ -424,7 +424,8 @@ class Discretisation:
         mixed = bool(objective.integrand != 0 or objective.terminal != 0)
         integrated = self.formulation.noisy or bool(self.population)
         loss, priors = RobustLoss.of(objective.loss), bool(self.symbolic.priors)
-        taken = self.free_directions if follow(self.trials, self.unknown) else 0.0
+        moving = not mixed and follow(self.trials, self.unknown)
+        taken = float(self.free_directions) if moving else 0.0
         about = (float(objective.least_squares), loss, priors, mixed, integrated, taken)
         return Estimation(self.trials, *about)
 
