@@ -222,6 +222,26 @@ def test_log_normal_samples():
     assert fit.log_likelihood - np.log(data).sum() == pytest.approx(whole, abs=1e-10)
 
 
+def test_phases_of_several_models():
+    """A std that is an expression, of a motion through the phases of two models."""
+    slide = ks.Model("slide", [y, v], [], [c], [y.diff(t) - v, v.diff(t) - 1])
+    brake = ks.Model("brake", [y, v], [], [c], [y.diff(t) - v, v.diff(t) + c])
+    time, rng = np.linspace(0.0, 1.0, 21), np.random.default_rng(5)
+    first, then = 0.5 * time**2, 0.5 + time - 0.25 * time**2
+    phases = [
+        ks.Experiment(
+            time, {}, {y: row + (0.01 + 0.02 * row) * rng.standard_normal(21)}, {y: a + b * y}
+        )
+        for row in (first, then)
+    ]
+    problem = ks.Collocation(
+        [slide, brake], ks.Phases(phases), unknown={p: RANGES[p] for p in (c, a, b)}
+    )
+    fit = problem.solve({c: 0.4, a: 0.02, b: 0.03})
+    assert fit.success
+    assert fit.log_likelihood == pytest.approx(log_likelihood(fit), abs=1e-10)
+
+
 def test_files_and_bundles(tmp_path):
     """What is saved, read or run again is the same."""
     trial = ks.Experiment(

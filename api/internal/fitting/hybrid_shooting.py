@@ -36,7 +36,7 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
         for name in (*trial.std_expressions, *trial.limits):
             raise ValueError(
                 f"measurement {name} has a std that is an expression, or censored samples, which "
-                "shooting over events does not take; use ks.Collocation with ks.Phases"
+                "shooting over events does not take; give numbers, and make such samples NaN"
             )
     observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
 

@@ -11,6 +11,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import check_name, mapping, shown
+from kinesym.internal.problems.phases import Phases
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.delayed import as_it_is, shown_late
 from kinesym.symbolic.expression import atoms_of, real_expression
@@ -84,7 +85,8 @@ def with_noise(system: _System, trials: Any) -> _System:
 
     Raises `ValueError` for expressions of what the model does not have, and for trials that
     differ."""
-    listed = trials if isinstance(trials, Iterable) else [trials]
+    steps = trials.sequence if isinstance(trials, Phases) else trials
+    listed = steps if isinstance(steps, Iterable) else [steps]
     given = [trial for trial in listed if isinstance(trial, Experiment)]
     asked = {n: e for trial in given for n, e in trial.std_expressions.items()}
     limits = {n: of for trial in given for n, (of, _) in trial.limits.items()}
