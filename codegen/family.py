@@ -407,6 +407,7 @@ def squares_of(
             more = (factor, share, samples, objective.loss)
             square = Square(weight, residual, label, *more)
             if label in s.problem.sides:
+                _check_place(s.problem, label, place)
                 std = lower(spreads[label]) if label in spreads else None
                 found.append(_of_limit(g, square, s.problem.sides[label], std))
             elif label in spreads:
@@ -414,6 +415,15 @@ def squares_of(
             else:
                 found.append(square)
     return found
+
+
+def _check_place(problem: Problem, label: str, place: float) -> None:
+    """Raise `ValueError` for limits that would be means of two."""
+    if place != 1.0:
+        raise ValueError(
+            f"{label} are censored samples of what {problem.scheme.title} has within intervals "
+            "only, where it compares means; use a radau scheme, or a ks.Signal(times, values)"
+        )
 
 
 def _of_limit(g: Graph, square: Square, side: int, std: int | None) -> Square:

@@ -312,6 +312,14 @@ def test_refusals(ask, words):
         ask()
 
 
+def test_limits_are_no_means():
+    force, rows = np.sin(TIME), {"acc": ks.censored(np.cos(TIME), above=0.5)}
+    trial = ks.Experiment(TIME, {F: force}, rows, {"acc": 0.1})
+    asked = {"unknown": {k: RANGES[k]}, "known": {c: 0.4}}
+    with pytest.raises(ValueError, match=r"acc_above are censored samples of what .* within"):
+        ks.Collocation(OSCILLATOR, trial, scheme="gauss-4", **asked).solve({k: 4.0})
+
+
 def test_limits_have_no_residuals():
     trial = ks.Experiment(TIME, {}, {y: ks.censored(decaying(), below=0.3)}, {y: 0.1})
     fit = ks.Collocation(DECAY, trial, unknown={k: RANGES[k]}).solve({k: 1.0})
