@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.results.profile import Profile as Profile
     from kinesym.runtime.results.solution import Solution as Solution
     from kinesym.runtime.results.trajectory import Trajectory as Trajectory
+    from kinesym.runtime.signals.censored import censored as censored
     from kinesym.runtime.signals.experiment import Experiment as Experiment
     from kinesym.runtime.signals.history import UnknownHistory as UnknownHistory
     from kinesym.runtime.signals.motion import Motion as Motion

@@ -281,11 +281,14 @@ class Collocation(Displayed):
     def residuals(self, z: Array) -> Array:
         """(modelled - measured)/std of the samples that are not missing, (n_samples,), with std = 1
         where it is not known: by trial, then what is measured between nodes, at nodes, and at the
-        ends; there by channel; there in time. Raises `ValueError` without `LeastSquares`."""
+        ends; there by channel; there in time. Of a std that is an expression e is followed by (1 -
+        e^2)/sqrt(2), and censored samples have scores: these times the rows of the Jacobian, twice,
+        are the gradient of the objective. Raises `ValueError` without `LeastSquares`."""
         return self._problem.residuals(self._free(z))
 
     def residual_jacobian(self, z: Array) -> csr_array:
-        """Jacobian of the residuals, (n_samples, n_variables)."""
+        """Jacobian of the residuals, (n_samples, n_variables); of scores their slopes: that of
+        modelled/std, std held, and of sqrt(2) log std."""
         return self._problem.residual_jacobian(self._free(z))
 
     def constraints(self, z: Array) -> Array:

@@ -229,7 +229,9 @@ def sampled_gradient(
     slopes = dict.fromkeys(owned.names, 0.0)
     for number, run in enumerate(runs):
         of = f" of trial {number}" if len(runs) > 1 else ""
-        found = about.gradient(run, _samples(run) if problem.objective.least_squares else {})
+        found = about.gradient(
+            run, _samples(run, problem) if problem.objective.least_squares else {}
+        )
         for p, place in zip(owned.parameters, owned.places(number), strict=True):
             slopes[owned.names[place]] += found.parameters[p]
         slopes |= {f"{x}(0){of}": value for x, value in found.initial.items()}
@@ -254,18 +256,23 @@ def _as_integral(problem: Problem) -> Objective:
     for name, modelled in problem.measurements.items():
         words = f"sample_{name} scale_{name} weight_{name}"
         measured, scale, weight = dynamicsymbols(words)
+        if (std := problem.spreads.get(name)) is not None:  # scale is 1, or 0 without a sample
+            e = (modelled - measured) / std
+            squares.append(weight * scale * (e**2 + 2 * sp.log(std)))
+            continue
         e = scale * (modelled - measured)
         squares.append(weight * (e**2 if objective.loss is None else objective.loss.cost(e)))
     integrand = objective.integrand + objective.least_squares * sp.Add(*squares)
     return replace(objective, integrand=integrand, least_squares=0.0)
 
 
-def _samples(run: Trajectory) -> dict[str, Array]:
+def _samples(run: Trajectory, problem: Problem) -> dict[str, Array]:
     """Measurements and their weights over time, so that the trapezoidal rule gives their sum."""
     step, signals = np.diff(run.time), dict[str, Array]()
     quadrature = 0.5 * (np.append(step, 0.0) + np.append(0.0, step))
     for name, measured in run.measurements.items():
-        scale = 1.0 / run.std[name] if name in run.std else np.ones(len(run.time))
+        known = name in run.std and name not in problem.spreads
+        scale = 1.0 / run.std[name] if known else np.ones(len(run.time))
         signals[f"sample_{name}"] = filled(measured, run.time)
         signals[f"scale_{name}"] = np.where(np.isnan(measured), 0.0, scale)
         signals[f"weight_{name}"] = 1.0 / quadrature

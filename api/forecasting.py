@@ -237,6 +237,11 @@ def _check(problem: Collocation | Shooting, asked: _Case) -> None:
     if isinstance(asked.std, list):
         asks.append({})  # the experiment as it is
     for number, trial in enumerate(problem.trials):
+        for name in (*trial.std_expressions, *trial.limits):
+            raise ValueError(
+                f"measurement {name} has a std that is an expression, or censored samples: a "
+                "forecast takes noise that does not follow the motion; give typical numbers"
+            )
         for name in trial.unknown_std:
             if not all(name in own for own in asks):
                 raise ValueError(

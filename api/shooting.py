@@ -35,6 +35,7 @@ from kinesym.internal.problems.shooting_arguments import (
     warn_of_kinks,
 )
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.noise import check_std
 from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.fit import Fit, vector_of_guess
@@ -285,8 +286,8 @@ class Shooting(Displayed):
         return self._trials.trajectories(self.pack(guess))
 
     def residuals(self, guess: Any = None) -> Array:
-        """r with J = sum r^2. Raises `ValueError` if the objective is no sum of squares, and as
-        `gradient`."""
+        """r with J = sum r^2, or scores as `Collocation.residuals` has them. Raises `ValueError` if
+        the objective is no such sum, and as `gradient`."""
         return self._trials.residuals(self.pack(guess))
 
     def residual_jacobian(self, guess: Any = None) -> Array:
@@ -359,7 +360,7 @@ class Shooting(Displayed):
             problem = other if np.isfinite(other.trials.cost(q)) else problem
             J = problem.trials.cost(q)
         if not np.isfinite(J):
-            problem.trials.trajectories(q)  # says why
+            check_std(problem.trials.trajectories(q), problem.given.trials)  # both say why
             raise ValueError(f"the objective is {J} at the guess")
         words = problem.trials.instability(q)
         if words:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -14,7 +15,7 @@ from kinesym.codegen.kernel import Argument
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.expression import atoms_of
-from kinesym.symbolic.losses import Loss
+from kinesym.symbolic.losses import Loss, log_normal_tail
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.objective import at_end, at_start
@@ -54,11 +55,25 @@ class Group:
     side: int = 0
 
 
+class Score(NamedTuple):
+    """Score of a term of a likelihood, in place of a square and of the slopes of its residual, as
+    in the method of scoring; these are nodes.
+
+    cost : in place of the square. Slopes are `pace` times the derivatives of `moving`: residual
+    times slope is half the derivative of the cost, slope times slope half the curvature that is
+    expected (Fisher's information).
+    """
+
+    cost: int
+    moving: int
+    pace: int
+
+
 class Square(NamedTuple):
     """A term factor * weight * residual^2 of an objective, or its loss; these are nodes.
 
     label : what it is about, such as the name of a measurement. weight : share/std^2. samples : for
-    how many samples it stands: means of two have less noise.
+    how many samples it stands: means of two have less noise. score : of a term that is no square.
     """
 
     weight: int
@@ -68,19 +83,27 @@ class Square(NamedTuple):
     share: float = 1.0
     samples: float = 1.0
     loss: Loss | None = None
+    score: Score | None = None
 
     def cost(self, g: Graph) -> int:
         """The term."""
+        if self.score is not None:
+            return g.mul(g.mul(g.const(self.factor), self.weight), self.score.cost)
         if self.loss is None:
             weight = g.mul(g.const(self.factor), self.weight)
             return g.mul(weight, g.mul(self.residual, self.residual))
         return g.mul(g.const(self.factor * self.share), self._of(g, self.loss.cost))
 
-    def root(self, g: Graph) -> tuple[int, int]:
-        """A weight and a value whose square times the weight is the term."""
+    def root(self, g: Graph) -> tuple[int, int, int]:
+        """A weight, and what moves at which pace: the Hessian of the term is about twice the weight
+        times slope times slope."""
         if self.loss is None:
-            return g.mul(g.const(self.factor), self.weight), self.residual
-        return g.const(self.factor * self.share), self._of(g, self.loss.root)
+            return g.mul(g.const(self.factor), self.weight), *self.slope(g)
+        return g.const(self.factor * self.share), self._of(g, self.loss.root), g.one
+
+    def slope(self, g: Graph) -> tuple[int, int]:
+        """Node that moves the residual, and at which pace."""
+        return (self.residual, g.one) if self.score is None else self.score[1:]
 
     def _of(self, g: Graph, function: Callable[[sp.Expr], sp.Expr]) -> int:
         """A function of the residual over its standard deviation."""
@@ -90,6 +113,8 @@ class Square(NamedTuple):
 
 
 _E = sp.Symbol("e", real=True)
+#: Added to the root of a curvature, so that a score over it is zero where both are.
+_LEAST = 1e-150
 
 
 @dataclass(frozen=True)
@@ -372,13 +397,65 @@ def squares_of(
     share : of the weight 1/std^2 of a sample that w has. place : in the interval, between two
     samples of which y is the mean there.
     """
-    g, objective = s.graph, s.problem.objective
-    factor, found = objective.least_squares, []
+    g, objective, spreads = s.graph, s.problem.objective, s.problem.spreads
+    factor, found = objective.least_squares, list[Square]()
     for (label, expression), value, weight in zip(expressions.items(), y, w, strict=True):
         if factor:
             g.mul(g.const(factor), weight)  # made here: sums are written in the order of making
             residual = g.counted(weight, g.sub(lower(expression), value))
             samples = share * ((1.0 - place) ** 2 + place**2)
             more = (factor, share, samples, objective.loss)
-            found.append(Square(weight, residual, label, *more))
+            square = Square(weight, residual, label, *more)
+            if label in s.problem.sides:
+                _check_place(s.problem, label, place)
+                std = lower(spreads[label]) if label in spreads else None
+                found.append(_of_limit(g, square, s.problem.sides[label], std))
+            elif label in spreads:
+                found += _of_spread(g, square, g.counted(weight, lower(spreads[label])))
+            else:
+                found.append(square)
     return found
+
+
+def _check_place(problem: Problem, label: str, place: float) -> None:
+    """Raise `ValueError` for limits that would be means of two."""
+    if place != 1.0:
+        raise ValueError(
+            f"{label} are censored samples of what {problem.scheme.title} has within intervals "
+            "only, where it compares means; use a radau scheme, or a ks.Signal(times, values)"
+        )
+
+
+def _of_limit(g: Graph, square: Square, side: int, std: int | None) -> Square:
+    """The term -2 log Phi(-v) of a censored sample, v = -side * off/std, from the square of `off`,
+    the modelled value less the limit. std : if it is an expression, else the weight has it."""
+    weight, off = square.weight, square.residual
+    v = g.mul(off, g.function("sqrt", g.mul(g.const(1.0 / square.share), weight)))
+    v = g.mul(g.const(-float(side)), v)
+    v = v if std is None else g.counted(weight, g.mul(v, g.inv(std)))
+    log = log_normal_tail(_E)
+    hazard = -sp.diff(log, _E)
+    root = sp.sqrt(sp.Max(hazard * (hazard - _E), 0))
+    cost, slope, pace = map(Lowering(g, {_E: v}), (-2 * log, hazard, root))
+    there = g.mul(g.const(square.share), g.binary("lt", g.zero, weight))
+    score = g.mul(slope, g.inv(g.add(pace, g.const(_LEAST))))
+    return square._replace(weight=there, residual=score, score=Score(cost, v, pace))
+
+
+def _of_spread(g: Graph, square: Square, std: int) -> list[Square]:
+    """Terms e^2 + 2 log std of a residual e = off/std, from the square of `off`, whose weight is
+    that without std: -2 log of a normal density. Derivatives of the mean and of log std are
+    independent scores e and 1 - e^2."""
+    weight, off = square.weight, square.residual
+    pace, log = g.counted(weight, g.inv(std)), g.counted(weight, g.function("log", std))
+    e = g.mul(off, pace)
+    squared, root = g.mul(e, e), g.const(float(np.sqrt(0.5)))
+    of_mean = Score(squared, off, pace)
+    of_std = Score(g.mul(g.const(2.0), log), log, g.const(float(np.sqrt(2.0))))
+    spread = square._replace(
+        residual=g.mul(root, g.sub(g.one, squared)),
+        label=f"log std of {square.label}",
+        samples=0.0,
+        score=of_std,
+    )
+    return [square._replace(residual=e, score=of_mean), spread]

@@ -33,20 +33,20 @@ def slot_arguments(problem: Problem) -> list[list[tuple[str, list[str]]]]:
 
 def signals_of_slots(problem: Problem, name: str) -> list[str]:
     """Known signals that a channel needs at the times of its samples; none if these are unknown."""
-    used = needed_atoms(problem, problem.timed[name])
+    used = needed_atoms(problem, problem.behind(name))
     known = () if name in problem.delays else problem.signals
     return [name_of(s) for s in known if used is None or s in used]
 
 
 def moved_signals(problem: Problem) -> bool:
     """Whether signals are needed at times that a parameter moves."""
-    moved = [problem.timed[name] for name in problem.delays]
-    used = [needed_atoms(problem, e) for e in (*moved, *(e for _, e, _ in problem.moments))]
+    moved = [problem.behind(name) for name in problem.delays]
+    used = [needed_atoms(problem, row) for row in (*moved, *([e] for _, e, _ in problem.moments))]
     return bool(problem.signals) and any(u is None or u & {*problem.signals} for u in used)
 
 
-def needed_atoms(problem: Problem, expression: sp.Expr) -> set[sp.Basic] | None:
-    """Atoms that an expression depends on; None for everything, as x' may."""
-    if problem.moves(expression):
+def needed_atoms(problem: Problem, expressions: Sequence[sp.Expr]) -> set[sp.Basic] | None:
+    """Atoms that expressions depend on; None for everything, as x' may."""
+    if any(map(problem.moves, expressions)):
         return None
-    return atoms_of(*problem.model.through([expression]))
+    return atoms_of(*problem.model.through(expressions))

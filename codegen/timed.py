@@ -39,12 +39,14 @@ def timed(s: Interval, rates: Rates = ()) -> tuple[list[Square], list[int]]:
     kind = _Slot if isinstance(problem.scheme, CollocationScheme) else _Step
     for (name, expression), row in zip(problem.timed.items(), s.slots, strict=True):
         at, y, w, known, falls = (s.nodes(argument) for argument in row)
-        names, count = signals_of_slots(problem, name), problem.slots[name]
+        names, count, spreads = signals_of_slots(problem, name), problem.slots[name], list[int]()
         for k, share in enumerate(_moved(s, name, at, falls)):
             signals = dict(zip(names, known[k::count], strict=True))
-            lower = kind(s, f"{name}.{k}", share, rates).lowering(expression, signals)
+            lower = kind(s, f"{name}.{k}", share, rates).lowering(problem.behind(name), signals)
             squares += squares_of(s, lower, {name: expression}, [y[k]], [w[k]])
             values.append(lower(expression))
+            spreads += map(lower, problem.behind(name)[1:])
+        values += spreads
     return squares, values
 
 
@@ -59,7 +61,7 @@ def moment_rows(s: Interval, rates: Rates = ()) -> dict[Label, int]:
         tau, (left, right) = s.entry(time), ends[u]
         here = g.mul(g.binary("le", edges[0], tau), g.binary("lt", tau, edges[1]))
         share = g.mul(here, g.mul(g.sub(tau, begin), g.inv(h)))
-        value = _Slot(s, name_of(u), share, rates).lowering(e, {})(e)
+        value = _Slot(s, name_of(u), share, rates).lowering([e], {})(e)
         row = Label(f"condition at {time}, {name_of(u)}", "moment", of=name_of(u))
         rows[row] = g.sub(g.sub(right, left), g.mul(here, value))
     return rows
@@ -82,9 +84,9 @@ class _Slot:
     def __init__(self, s: Interval, label: str, share: int, rates: Rates) -> None:
         self.s, self.label, self.share, self.rates = s, label, share, rates
 
-    def lowering(self, expression: sp.Expr, signals: Mapping[str, int]) -> Lowering:
-        """A translator of an expression at this place."""
-        s, used = self.s, needed_atoms(self.s.problem, expression)
+    def lowering(self, expressions: Sequence[sp.Expr], signals: Mapping[str, int]) -> Lowering:
+        """A translator of expressions at this place."""
+        s, used = self.s, needed_atoms(self.s.problem, expressions)
         values = self._states(used) | self._inputs(used)
         for f in s.problem.signals:
             if name_of(f) in signals:

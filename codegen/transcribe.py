@@ -134,6 +134,7 @@ def _special(problem: Problem) -> dict[str, object]:
     timed = [
         {"name": name, "slots": problem.slots[name], "signals": signals_of_slots(problem, name)}
         | ({"delay": name_of(problem.delays[name])} if name in problem.delays else {})
+        | ({"spread": True} if name in problem.spreads else {})
         for name in problem.timed
     ]
     found = {
@@ -193,7 +194,7 @@ def _residuals(family: Family) -> tuple[list[Kernel], dict[str, object]]:
         family, "residuals", [*(s.residual for s in squares), *(s.weight for s in squares)], labels
     )
     inner = jacobian(g, family.inner, family.z)
-    outer = jacobian(g, [s.residual for s in squares], family.outer)
+    outer = _slopes(family, [square.slope(g) for square in squares])
     entries = compose_jacobian(g, outer, inner)
     z = _variables(family)
     labels = [f"d residual of {names[i]} / d {z[j]}" for i, j in entries]
@@ -282,7 +283,7 @@ def _with_squares(family: Family, second: Sparse) -> Sparse:
     g = family.graph
     terms = {key: [node] for key, node in second.items()}
     roots = [square.root(g) for square in family.squares]
-    slopes = jacobian(g, [r for _, r in roots], family.outer)
+    slopes = _slopes(family, [(moving, pace) for _, moving, pace in roots])
     twice = g.mul(g.const(2.0), g.symbol("factor"))
     for (row, a), left in slopes.items():
         weight = g.mul(twice, roots[row][0])
@@ -290,6 +291,13 @@ def _with_squares(family: Family, second: Sparse) -> Sparse:
             if other == row and a <= b:
                 terms.setdefault((a, b), []).append(g.mul(weight, g.mul(left, right)))
     return summed(g, terms)
+
+
+def _slopes(family: Family, rows: Sequence[tuple[int, int]]) -> Sparse:
+    """Derivatives of what moves, times its pace."""
+    g = family.graph
+    found = jacobian(g, [moving for moving, _ in rows], family.outer)
+    return {(row, v): g.mul(rows[row][1], node) for (row, v), node in found.items()}
 
 
 def _variables(family: Family) -> list[str]:
@@ -354,6 +362,7 @@ def _node(problem: Problem) -> Family:
     path = [problem.path[k] for k in problem.path_at_nodes]
     outputs = {n: e for n, e in model.outputs.items() if not problem.on_interval(e)}
     wanted = [*measured.values(), *outputs.values(), *path]
+    wanted += [e for name in measured for e in problem.behind(name)[1:]]
     at_nodes = not integrates_on_intervals(problem)
     needs = any(problem.moves(e) for e in (*wanted, *([integrand] if at_nodes else ())))
     lower = s.lowering(at, s.explicit(at) if needs else ())

@@ -17,6 +17,10 @@ TUNINGS = {"huber": 1.345, "pseudo-huber": 1.287, "student": 4.0}
 _SMALL = 0.01
 #: Number of terms of this series: the next one is below rounding.
 _TERMS = 9
+#: Beyond, the log of the tail of the normal distribution is an asymptotic series.
+_FAR = 14.0
+#: Number of terms of that series: the next one is below rounding.
+_TERMS_FAR = 11
 
 
 @dataclass(frozen=True)
@@ -62,3 +66,12 @@ class Loss:
             series = sp.Rational(1, k) - q * series
         share = sp.Piecewise((series, q < _SMALL), (sp.log(1 + q) / q, True))
         return e * sp.sqrt((c + 1) / c * share)
+
+
+def log_normal_tail(v: sp.Expr) -> sp.Expr:
+    """log(1 - Phi(v)), Phi the distribution function of the normal distribution, for all v."""
+    series = sp.Integer(1)
+    for k in range(_TERMS_FAR, 0, -1):  # 1 - 1/v^2 (1 - 3/v^2 (1 - 5/v^2 ...
+        series = 1 - (2 * k - 1) / v**2 * series
+    far = -(v**2) / 2 - sp.log(v) - sp.log(2 * sp.pi) / 2 + sp.log(series)
+    return sp.Piecewise((far, v > _FAR), (sp.log(sp.erfc(v / sp.sqrt(2)) / 2), True))

@@ -33,7 +33,9 @@ class Problem:
         normal density of what z has, whose mean and weight are numbers of the trials.
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
-    measurements : measured states, inputs and outputs, by name. slots : of those that have times of
+    measurements : measured states, inputs and outputs, by name. spreads : standard deviations that
+        are expressions, by measurement. sides : of censored measurements, whose samples are limits,
+        -1 if what was measured is below, 1 above. slots : of those that have times of
         their own, how many samples an interval may hold. delays : of those the unknown parameter
         that says how long before a sample was what it shows [s].
     path : expressions that are bounded at every node and stage; boundary : expressions of
@@ -63,6 +65,8 @@ class Problem:
     unknown_inputs: Sequence[AppliedUndef] = ()
     signals: Sequence[AppliedUndef] = ()
     measurements: Mapping[str, sp.Expr] = field(default_factory=dict, hash=False)
+    spreads: Mapping[str, sp.Expr] = field(default_factory=dict, hash=False)
+    sides: Mapping[str, int] = field(default_factory=dict, hash=False)
     path: Sequence[sp.Expr] = ()
     boundary: Sequence[sp.Expr] = ()
     held: frozenset[str] = frozenset()
@@ -145,7 +149,7 @@ class Problem:
         """The numbers of the tables in its expressions, those of the model first."""
         model, objective = self.model, self.objective
         conditions = (*self.path, *self.boundary, *self.links, *self.cycle)
-        measured = (*self.measurements.values(), objective.integrand, objective.terminal)
+        measured = (*self.measured, objective.integrand, objective.terminal)
         return model.tables.with_those_of((*measured, *conditions))
 
     # -- where variables live -----------------------------------------------------------------
@@ -165,7 +169,7 @@ class Problem:
         """Variables that are `staged` and have values at the nodes as well: delayed inputs in what
         is measured, so that samples are compared where they are, and delays of these that change
         along the motion. A delay that has no value at nodes itself gives none."""
-        measured = atoms_of(*self.model.through(self.measurements.values()))
+        measured = atoms_of(*self.model.through(self.measured))
         known = (d for d in self.model.delays if not d.tau.atoms(*_ATOMS) & self._at_stages)
         pairs = ((d.symbol, d.course) for d in known if d.symbol in measured)
         return tuple(u for pair in pairs for u in pair if u in self.staged)
@@ -241,7 +245,20 @@ class Problem:
     def sampled(self, between: bool) -> dict[str, sp.Expr]:
         """Measured expressions at the nodes, or `between` them, by name."""
         every = ((name, e) for name, e in self.measurements.items() if name not in self.slots)
-        return {name: e for name, e in every if self.on_interval(e) == between}
+        return {name: e for name, e in every if self._measured_within(name) == between}
+
+    def _measured_within(self, name: str) -> bool:
+        """Whether a measurement, or its standard deviation, has no value at nodes."""
+        return any(map(self.on_interval, self.behind(name)))
+
+    def behind(self, name: str) -> list[sp.Expr]:
+        """The expressions of a measurement: its own, and its standard deviation if that is one."""
+        return [rows[name] for rows in (self.measurements, self.spreads) if name in rows]
+
+    @property
+    def measured(self) -> list[sp.Expr]:
+        """The expressions of all measurements."""
+        return [*self.measurements.values(), *self.spreads.values()]
 
     @cached_property
     def timed(self) -> dict[str, sp.Expr]:

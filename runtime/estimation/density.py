@@ -100,6 +100,11 @@ def _of_samples(
     n = len(misfit.names)
     found = misfit.sloped(theta[:n]) or misfit.sloped(misfit.best)
     assert found is not None
+    if any(trial.std_expressions or trial.limits for trial in estimation.trials):
+        raise ValueError(
+            "there is no density sample by sample where a std is an expression, or samples are "
+            "censored; of all together there is"
+        )
     here = np.isfinite(found.samples.time)
     samples = found.samples.taken(here)
     numbers = {key: groups.index(group) for key, group in groups_of(estimation.trials).items()}
@@ -119,6 +124,12 @@ def _check(estimation: Estimation) -> None:
         what = "the objective has other terms than LeastSquares, which are no likelihood"
     elif estimation.loss is not None and not estimation.loss.likelihood:
         what = f"the loss {estimation.loss.name} is no density of residuals; take 'student'"
+    given = [name for t in estimation.trials for name in (*t.std_expressions, *t.limits)]
+    if given and estimation.unknown:
+        what = (
+            f"std of {given[0]} is an expression, or of censored samples, and that of "
+            f"{estimation.unknown[0]} is not given; make that a parameter, too"
+        )
     if what:
         raise ValueError(f"there is no log-density: {what}")
 

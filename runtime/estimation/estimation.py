@@ -49,6 +49,11 @@ _SETTLED = 1e-6
 _SLOW = 1e-4
 #: Factor from fit to fit below which standard deviations fall slowly.
 _FACTOR = 10.0
+#: A sentence on those that are expressions, where the unknowns may follow all samples.
+NOTHING_LEFT = (
+    "the unknowns take as many degrees of freedom as there are samples, so that these do not tell "
+    "the parameters of an std; give it as numbers"
+)
 #: A note on these where one does not converge.
 _NOT_CONVERGED = (
     "with the standard deviations that the residuals show the fit did not converge; they are of "
@@ -79,6 +84,8 @@ class Estimation:
     residuals in the objective J, zero without any. loss : of residuals, None for squares. priors :
     whether J has those of parameters. mixed : whether it has other terms. integrated : whether
     trajectories or random effects are integrated out, so that J is no likelihood of parameters.
+    taken : degrees of freedom that the unknowns take, if standard deviations are expressions of
+    some of them, else 0: variances by maximum likelihood are too small by their share.
     """
 
     trials: Sequence[Experiment]
@@ -87,6 +94,7 @@ class Estimation:
     priors: bool = False
     mixed: bool = False
     integrated: bool = False
+    taken: float = 0.0
 
     # -- standard deviations ----------------------------------------------------------------
 
@@ -99,7 +107,8 @@ class Estimation:
     def pooled(self) -> bool:
         """Whether all measurements share one unknown standard deviation, and J has nothing else
         than their squares: then estimates do not depend on it."""
-        plain = not (self.loss or self.mixed or self.priors or any(t.std for t in self.trials))
+        known = any(t.std or t.std_expressions for t in self.trials)
+        plain = not (self.loss or self.mixed or self.priors or known)
         return len(self.unknown) == 1 and plain
 
     @property
@@ -167,12 +176,25 @@ class Estimation:
             return np.nan
         if self.pooled:
             return float(self.factor * noise[0].std ** 2) if noise else np.nan
-        return self.factor if noise else 1.0
+        whole = self.factor if noise else 1.0
+        if not self.taken:
+            return whole
+        return whole * (1.0 + self.taken / self._left) if self._left > SOME else np.nan
+
+    @property
+    def _left(self) -> float:
+        """Degrees of freedom of standard deviations that are expressions of unknowns."""
+        if not self.taken:
+            return np.inf
+        every = (y for t in self.trials for y in t.measured.values())
+        return float(sum(np.count_nonzero(~np.isnan(y)) for y in every)) - self.taken
 
     def lost(self, noise: Sequence[Noise]) -> list[str]:
         """Sentences on standard deviations that nothing tells, so that there are no standard
         errors."""
         words = [not_estimated(each) for each in noise if np.isnan(each.std)]
+        if self._left <= SOME:
+            words.append(NOTHING_LEFT)
         return [*words, GIVE_STD.format(listed(self.unknown))] if self.untold else words
 
     @property
@@ -225,7 +247,7 @@ class Estimation:
             covariance=sure.covariance,
             held=[name for name, held in zip(names, sure.held, strict=True) if held],
             logarithmic=list(logarithmic),
-            freedom=min((each.freedom for each in noise), default=np.inf),
+            freedom=min((self._left, *(each.freedom for each in noise))),
             variance=self.variance(noise),
             notes=[each.sentence for each in known] or list(sure.notes),
             instead={name: words for each in known for name, words in each.remarks.items()},

@@ -11,7 +11,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import groups_of
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.likelihood import LARGEST, POSTERIOR, Likelihood
-from kinesym.runtime.results.series import Series, series_of
+from kinesym.runtime.results.series import Series, censored_series, series_of
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 
@@ -46,9 +46,15 @@ def likelihood_of(
         (known if group is None else alone.setdefault(group, [])).append(series)
     density = _normal if loss is None else _student(loss)
     total = sum(density(s.standardised, s.std) for s in known)
+    limits = censored_series(runs)
+    for s in limits:
+        total += float(
+            scipy.special.log_ndtr(-runs[s.trial].limits[s.channel] * s.standardised).sum()
+        )
     for rows in alone.values():
         total += _largest(np.concatenate([s.residuals for s in rows]), density, loss is None)
-    count = sum(len(s.time) for s in (*known, *(s for rows in alone.values() for s in rows)))
+    every = (*known, *limits, *(s for rows in alone.values() for s in rows))
+    count = sum(len(s.time) for s in every)
     kind = POSTERIOR if posterior else LARGEST
     return [Likelihood(float(total), float(directions + len(alone)), float(count), kind)]
 
@@ -77,10 +83,12 @@ def merit_of(
 
 def log_height(trials: Sequence[Experiment], loss: RobustLoss | None) -> float:
     """log of the density of the samples at residuals of zero, with standard deviations of 1 where
-    these are not known."""
+    these are not known; of censored samples all of it is in the objective."""
     density, found = _normal if loss is None else _student(loss), 0.0
     for trial in trials:
         for name, row in trial.measured.items():
+            if name in trial.limits:
+                continue
             std = trial.divisors[name][~np.isnan(row)]
             found += density(np.zeros(len(std)), std)
     return found

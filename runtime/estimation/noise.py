@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -14,7 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.estimates import Noise
-from kinesym.runtime.results.series import MET
+from kinesym.runtime.results.series import MET, series_of
 from kinesym.runtime.results.trajectory import SampleTable, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 
@@ -44,6 +44,27 @@ def groups_of(trials: Sequence[Experiment]) -> dict[tuple[int, str], str]:
     return {
         (k, n): group for k, trial in enumerate(trials) for n, group in trial.unknown_std.items()
     }
+
+
+def follow(trials: Sequence[Experiment], unknown: Collection[str]) -> bool:
+    """Whether a standard deviation is an expression that has an unknown parameter."""
+    every = (e for trial in trials for e in trial.std_expressions.values())
+    return any(str(symbol) in unknown for e in every for symbol in e.free_symbols)
+
+
+def check_std(runs: Sequence[Trajectory], trials: Sequence[Experiment]) -> None:
+    """Raise `ValueError` where a standard deviation that is an expression is not positive at a
+    sample of trajectories at a guess."""
+    for series in series_of(runs):
+        asked = trials[series.trial].std_expressions.get(series.channel)
+        odd = np.flatnonzero(~(series.std > 0.0))
+        if asked is not None and len(odd):
+            k = int(odd[0])
+            raise ValueError(
+                f"std of {series.name}, {asked}, is {series.std[k]:.4g} at t = "
+                f"{series.time[k]:.4g} s at the guess, and must be positive; give other values, or "
+                "bounds that keep it so"
+            )
 
 
 def samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:

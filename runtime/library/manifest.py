@@ -82,12 +82,14 @@ class ArrayManifest:
 @dataclass(frozen=True)
 class TimedManifest:
     """A measurement at times of its own: samples that an interval may hold, the signals that are
-    needed with each, and the unknown parameter that is its delay, if there is one."""
+    needed with each, the unknown parameter that is its delay, if there is one, and whether its
+    standard deviation is an expression."""
 
     name: str
     slots: int
     signals: tuple[str, ...]
     delay: str = ""
+    spread: bool = False
 
 
 @dataclass(frozen=True)

@@ -295,9 +295,10 @@ class NLP:
         return result
 
     def timed(self, z: Array, trial: int) -> Array:
-        """Model values in the slots of measurements at times of their own, (slots of all, N -
-        1)."""
-        count, n = len(self._taken[trial]), self.layout.points(trial, "interval")
+        """Model values in the slots of measurements at times of their own, (slots of all, N - 1),
+        of each channel followed by its standard deviations if these are expressions."""
+        count = sum(channel.slots * (1 + channel.spread) for channel in self.about.timed)
+        n = self.layout.points(trial, "interval")
         values = np.empty((count, n))
         if count:
             place = {(trial, "interval"): rows(count, n)}

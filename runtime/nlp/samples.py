@@ -48,7 +48,8 @@ class Samples:
     `channels`. trial : index. time : [s] when it was taken (a share if durations are unknown; NaN
     for residuals without a time). weight : share/std^2. share : less than 1 if an interval has
     several samples. counts : number of samples that a residual represents, fewer for means of
-    neighbours.
+    neighbours, none for scores of the log of a standard deviation that is an expression, which are
+    a channel of their own.
 
     Order: by trial, then intervals, nodes, ends; there by channel; there in time, except for
     channels with times of their own. Residuals with zero weight, such as missing samples, are left
@@ -162,12 +163,15 @@ def all_samples(
     for trial, grid in enumerate(layout.grids):
         for name in FAMILIES:
             family, n = about.families[name], layout.points(trial, name)
+            number = (
+                np.cumsum(np.array(family.samples) > 0.0) - 1
+            )  # others belong to the row before
             for k, label in enumerate(family.squares if n else ()):
                 time = np.full(n, np.nan)
                 if name == "node":
                     time = grid
                 elif name == "interval":
-                    time = _within(about, grid, k, taken[trial])
+                    time = _within(about, grid, number[k], taken[trial])
                 numbers = (channels.index(label), trial, family.shares[k], family.samples[k])
                 rows.append((*(np.full(n, number) for number in numbers), time))
     columns = list(zip(*rows, strict=True)) or [(np.zeros(0),)] * 5

@@ -18,7 +18,8 @@ def compared(nlp: NLP, trial: Experiment, number: int, z: Array) -> dict[str, Ar
     length = layout.durations(z)[number] if layout.free_duration else 1.0
     for channel in nlp.about.timed:
         mine, own = values[first : first + channel.slots], trial.timed_samples(channel.name)
-        first += channel.slots
+        spreads = values[first + channel.slots : first + 2 * channel.slots]
+        first += channel.slots * (1 + channel.spread)
         if own is None:
             continue
         (interval, _), here = own.places(trial.grid), own.present
@@ -26,10 +27,14 @@ def compared(nlp: NLP, trial: Experiment, number: int, z: Array) -> dict[str, Ar
         if channel.delay:
             late = layout.parameters_of(z, number)[layout.owned.parameters.index(channel.delay)]
             time = length * own.times[here] - late
-        std = trial.std.get(channel.name, np.full(len(own.values), np.nan))
-        modelled = mine[slots(interval), interval]
+        where = slots(interval), interval
+        modelled = mine[where]
+        if channel.spread:
+            std = spreads[where]
+        else:
+            std = trial.std.get(channel.name, np.full(len(own.values), np.nan))[here]
         name = np.full(len(modelled), channel.name)
-        parts.append((name, time, own.values[here], modelled, std[here]))
+        parts.append((name, time, own.values[here], modelled, std))
     names = ("channel", "time", "measured", "modelled", "std")
     columns = zip(*parts, strict=True)
     return {n: np.concatenate(c) for n, c in zip(names, columns, strict=bool(parts))}

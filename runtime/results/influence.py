@@ -308,6 +308,11 @@ def influence(
 ) -> InfluenceMeasures:
     """Influence of all samples and groups on the estimates. labels : of each trial, in words."""
     names, pulls = list(values), of.pulls()
+    if (pulls.samples.counts == 0.0).any():
+        raise ValueError(
+            "there are no influence measures where a std is an expression, as a sample then tells "
+            "the noise, too; give std as numbers, such as those of the fit, fit.trials[0].std"
+        )
     r = len(names)
     covariance = about.covariance[:r, :r]
     errors = about.deviations()[:r]

@@ -166,7 +166,8 @@ class Trajectory(Series):
     standard deviations; those at times of their own are in `samples`, columns "channel", "time",
     "measured", "modelled" and "std" with a row per sample, and by channel in `timed`. `message`
     says why a simulation ended early, or grew beyond any plausible size; it is empty otherwise.
-    `interrupted` tells whether Ctrl-C ended it.
+    `interrupted` tells whether Ctrl-C ended it. `limits` are channels of censored samples, whose
+    samples are limits: -1 if what was measured is below, 1 if above.
     Estimated values before the start, if they were unknown, are in `before`, columns "signal",
     "time" and "value", and by signal in `history_of`. If an event happens at a node, the values
     there are those after it.
@@ -192,6 +193,7 @@ class Trajectory(Series):
     before: PastTable = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Values(self.parameters))
@@ -338,6 +340,8 @@ class Trajectory(Series):
         pairs = {name: (y, self[name]) for name, y in self.measurements.items()}
         pairs |= {name: (own.measured, own.modelled) for name, own in self.timed.items()}
         for name, (measured, modelled) in pairs.items():
+            if name in self.limits:
+                continue
             here = ~np.isnan(measured) & ~np.isnan(modelled)
             variance = np.var(measured[here]) if here.any() else 0.0
             if variance > (_CONSTANT * np.abs(measured[here]).max(initial=0.0)) ** 2:
@@ -346,12 +350,13 @@ class Trajectory(Series):
         return result
 
     def residuals(self) -> dict[str, Array]:
-        """Standardised residuals, (modelled - measured)/std, of each measurement whose standard
-        deviation is known, (N,), NaN where it is missing, or (K,) of K samples at times of their
-        own."""
+        """Standardised residuals, (modelled - measured)/std, of each measurement that is no limit
+        and whose standard deviation is known, (N,), NaN where it is missing, or (K,) of K samples
+        at times of their own."""
         found = {n: (self[n] - self.measurements[n]) / self.std[n] for n in self.std}
         apart = {n: (own.modelled - own.measured) / own.std for n, own in self.timed.items()}
-        return found | {n: row for n, row in apart.items() if not np.isnan(row).all()}
+        found |= {n: row for n, row in apart.items() if not np.isnan(row).all()}
+        return {n: row for n, row in found.items() if n not in self.limits}
 
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """Figure with one panel per trajectory, or those of these names; measurements as dots, a

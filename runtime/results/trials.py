@@ -243,6 +243,7 @@ class Trials(ByName, Saved):
         check_choice(method, METHODS, "method")
         about, values = self._known_errors(), dict(self.parameters)
         if method == "sandwich":
+            self._check_limits("sandwich")
             found = by_sandwich(values, about, self._asked(), level)
         elif method == "profile":
             self._check_noise()
@@ -299,6 +300,14 @@ class Trials(ByName, Saved):
         if not self._combination(quantity, number)[1] > 0.0:
             raise ValueError(f"{quantity} has no profile: it has no standard error")
         return self._asked().profile(quantity, level, number)
+
+    def _check_limits(self, what: str) -> None:
+        """Raise `ValueError` for censored samples, of which there are no residuals."""
+        for name in (name for run in self.trials for name in run.limits):
+            raise ValueError(
+                f"{name} has limits in place of samples, and so no residuals: there is no {what}; "
+                "intervals by method='t' and method='profile' there are"
+            )
 
     def _combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """Value and standard error of a combination; NaN if it changes with parameters that can be
@@ -380,6 +389,7 @@ class Trials(ByName, Saved):
             raise ValueError(f"executor must have a method map, got {shown(executor)}")
         rng = np.random.default_rng(count(seed, "seed", least=0))
         each = map if executor is None else executor.map
+        self._check_limits("bootstrap")
         series, many = series_of(self.trials), count(records, "records", 2, _MOST_RECORDS)
         return bootstrapped(values, about, self._asked(), series, many, rng, each)
 
@@ -400,6 +410,7 @@ class Trials(ByName, Saved):
         and the weights of a robust loss are taken as they are. Raises `ValueError` as `intervals`,
         and with process noise or random effects.
         """
+        self._check_limits("influence")
         about, of = self._moving(), self._asked()
         words = (self.setting.get("subjects", ()), self.model)
         return influence(of, about, dict(self.parameters), series_of(self.trials), *words)
@@ -425,6 +436,7 @@ class Trials(ByName, Saved):
         Raises `ValueError` for names that there are not, if nothing is left, if it does not
         converge, and as `influence`.
         """
+        self._check_limits("fit without some of them")
         about, series = self._moving(), series_of(self.trials)
         named = self.setting.get("subjects", ())
         given = (trials, channels, subjects, window, samples)

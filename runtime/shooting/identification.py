@@ -114,7 +114,8 @@ class Identification:
         trials, (low, high) = self.trials, self.task.bounds
         if not np.isfinite(trials.cost(q)):
             return None
-        if is_squares(trials, "bfgs") and not trials.unknowns.inputs and (low < high).all():
+        squares = is_squares(trials, "bfgs") and not (trials.scored or trials.unknowns.inputs)
+        if squares and (low < high).all():
             loose = {"ftol": _LOOSE, "xtol": _LOOSE}
             most = min(_MOST_FIRST if first else _MOST, chosen.limit)
             chosen = Chosen("least-squares", chosen.scale, chosen.progress, _LOOSE, most, loose)

@@ -12,6 +12,8 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.profile import Spring
 
+#: Change of J per standard error of an unknown at which rounding may end the way to a minimum.
+_FLAT = 1e-4
 #: A quantity as a function of all unknowns: its value and its derivatives (n,).
 Follows = Callable[[Array], tuple[float, Array]]
 
@@ -24,7 +26,7 @@ def near_minimum(
     errors: Array,
     held: tuple[Follows, Spring] | None = None,
 ) -> tuple[Array, bool]:
-    """Least-squares minimum near a guess in the `free` unknowns, with a spring on a quantity if one
+    """Minimum near a guess in the `free` unknowns, with a spring on a quantity if one
     is given, and whether it was found. errors : standard errors of all unknowns, (n,).
 
     Raises `ValueError` for several segments, whose boundaries would have to follow.
@@ -64,7 +66,51 @@ def near_minimum(
     count = len(trials.residuals(guess)) + (held is not None)
     options = {"xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-10, "max_nfev": 100}
     start = np.clip(guess[free], low, high)
+    if trials.scored:
+        return _near_likelihood(trials, guess, free, (low, high), size[free], held)
     found = scipy.optimize.least_squares(
         values, start, slopes, (low, high), x_scale=size[free], **options
     )
     return at(found.x), found.status > 0
+
+
+def _near_likelihood(
+    trials: Simulated,
+    guess: Array,
+    free: NDArray[np.intp],
+    bounds: tuple[Array, Array],
+    size: Array,
+    held: tuple[Follows, Spring] | None,
+) -> tuple[Array, bool]:
+    """Minimum of an objective that is no sum of squares, as `near_minimum`, by L-BFGS-B of SciPy in
+    units of `size`."""
+
+    def at(y: Array) -> Array:
+        q = guess.copy()
+        q[free] = size * y
+        return q
+
+    def value(y: Array) -> tuple[float, Array]:
+        q = at(y)
+        J = trials.cost(q)
+        if not np.isfinite(J):  # far uphill, so that the line search shrinks
+            return 1e10, np.zeros_like(y)
+        slope = trials.gradient(q)
+        if held is not None:
+            quantity, spring = held
+            off, by = quantity(q)
+            J += spring.stiffness * (off - spring.goal) ** 2
+            slope = slope + 2.0 * spring.stiffness * (off - spring.goal) * by
+        return J, slope[free] * size
+
+    low, high = (bound / size for bound in bounds)
+    found = scipy.optimize.minimize(
+        value,
+        np.clip(guess[free] / size, low, high),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(low, high, strict=True)),
+        options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-7, "maxcor": 30},
+    )
+    slope = np.clip(found.x - found.jac, low, high) - found.x
+    return at(found.x), bool(found.success or np.abs(slope).max(initial=0.0) < _FLAT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.priors import Priors
+from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
@@ -99,6 +101,7 @@ class SmoothTrials(Simulated):
         weighted: bool,
         factor: float,
         loss: RobustLoss | None,
+        scored: bool,
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
         following: Sequence[Following | None],
@@ -106,6 +109,7 @@ class SmoothTrials(Simulated):
         super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
+        self.scored = scored
         self._on, self._stepper, self._fine = on, stepper, fine
         self.nlp, self._squares = on(fine)
         self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
@@ -239,6 +243,7 @@ class SmoothTrials(Simulated):
         rows = layout.trajectories(z, number)[:, ::part].copy()
         outputs = self.nlp.outputs(z, number)
         free = dict(zip(layout.inputs, rows[n:], strict=True))
+        own = {name: outputs[std][::part] for name, std in trial.std_outputs.items()}
         late = {source.name: free.pop(source.name) for source in self._sources[number]}
         return Trajectory(
             time=trial.grid,
@@ -251,9 +256,10 @@ class SmoothTrials(Simulated):
             parameters={name: values[name] for name in system.parameters},
             model=system.name,
             measurements=dict(trial.measurements),
-            std={name: row for name, row in trial.std.items() if name in trial.measurements},
+            std={n: row for n, row in {**trial.std, **own}.items() if n in trial.measurements},
             drawing=system.drawing,
             units=system.units,
+            limits={name: side for name, (_, side) in trial.limits.items()},
             samples=compared(self.nlp, fine, number, z),
         )
 
@@ -280,13 +286,15 @@ class SmoothTrials(Simulated):
         return self._fine
 
     def _residuals(self, q: Array) -> Array:
-        return self._squares().values(self.simulate(q))
+        z = self.simulate(q)  # first: samples may move to other steps
+        return self._squares().values(z)
 
     def samples(self) -> Samples:
         return self._squares().samples
 
     def _jacobian(self, q: Array) -> csr_array:
-        return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
+        z = self.simulate(q)
+        return self._squares().jacobian(z) @ self.tangent(q)[0]
 
     # -- derivatives ------------------------------------------------------------------------
 
@@ -448,9 +456,10 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
 
 class Residuals:
     """Residuals r(z) of an objective that is a sum of squares: path conditions of a problem of
-    their own, `nlp`, the first ones of measured `channels`. trials : with measurements, on the
-    grids of the steps. late : residuals of samples between nodes, if there are any, factor and loss
-    their part in the objective."""
+    their own, `nlp`, the first ones of measured `channels`, then those of `spreads`, channels whose
+    standard deviation is an expression; limits : channels of censored samples, see `Scores`. trials
+    : with measurements, on the grids of the steps. late : residuals of samples between nodes, if
+    there are any, factor and loss their part in the objective."""
 
     def __init__(
         self,
@@ -460,8 +469,11 @@ class Residuals:
         late: NLP | None,
         factor: float,
         loss: RobustLoss | None,
+        spreads: Sequence[str] = (),
+        limits: Sequence[str] = (),
     ) -> None:
         self.nlp, self._trials, self.channels = nlp, trials, tuple(channels)
+        self._spreads, self._limits = tuple(spreads), tuple(limits)
         self._late, self._root, self._loss = late, np.sqrt(factor), loss
         layout = nlp.layout
         rows = [
@@ -473,27 +485,40 @@ class Residuals:
         ]
         self._rows = np.concatenate(rows)
 
-    @property
+    @cached_property
     def samples(self) -> Samples:
         """Samples of the residuals; the channel of others is -1, the weight of missing
         samples 0."""
-        others = len(self.nlp.layout.labels["node"]) - len(self.channels)
+        channels = (*self.channels, *(f"log std of {name}" for name in self._spreads))
+        others = len(self.nlp.layout.labels["node"]) - len(channels)
         rows = []
         for k, trial in enumerate(self._trials):
             nothing = np.zeros(trial.n_nodes)
-            for number, name in enumerate(self.channels):
+            for number, name in enumerate((*self.channels, *self._spreads)):
                 weight = nothing
                 if name in trial.measurements:
                     there = ~np.isnan(trial.measurements[name])
-                    weight = np.where(there, trial.divisors[name] ** -2.0, 0.0)
+                    std = 1.0 if name in self._limits else trial.divisors[name]
+                    weight = np.where(there, std**-2.0, 0.0)
                 rows.append((number, k, trial.grid, weight))
             rows += [(-1, k, trial.grid, nothing)] * others
-        found = stacked(self.channels, rows)
+        found = stacked(channels, rows)
         return found if self._late is None else joined(found, self._late.samples)
+
+    @cached_property
+    def _scores(self) -> Scores:
+        own, first = self.samples, len(self.channels)
+        places = [np.flatnonzero(own.channel == k) for k in range(first + len(self._spreads))]
+        none, there = np.zeros(0, dtype=np.intp), own.weight > 0.0
+        off = [places[self.channels.index(name)] for name in self._spreads]
+        limits = [places[self.channels.index(name)] for name in self._limits]
+        rows, logs, last = (np.concatenate([none, *e]) for e in (off, places[first:], limits))
+        return Scores(rows, logs, last, there, self._root)
 
     def values(self, z: Array) -> Array:
         """Residuals r of all trials."""
         found = self.nlp.constraints(z)[self._rows]
+        found = self._scores.values(found) if self._spreads or self._limits else found
         if self._late is None:
             return found
         e = self._late.residuals(z)
@@ -504,6 +529,8 @@ class Residuals:
         entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
         shape = (self.nlp.n_constraints, self.nlp.n_variables)
         found = coo_array(entries, shape=shape).tocsr()[self._rows]
+        if self._spreads or self._limits:
+            found = self._scores.slopes(self.nlp.constraints(z)[self._rows], found)
         if self._late is None:
             return found
         slopes = self._root * self._late.residual_jacobian(z)

@@ -11,6 +11,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
+from kinesym.runtime.estimation.noise import follow
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.batched_squares import Squares
@@ -47,7 +48,10 @@ class Task:
         have."""
         made = self.trials
         factor = made.factor if made.measured else 0.0
-        return Estimation(self.given, factor, made.loss, bool(made.priors), not made.weighted)
+        about = (factor, made.loss, bool(made.priors), not made.weighted)
+        free = made.unknowns.size - len(range(made.unknowns.size)[made.unknowns.inner])
+        moving = made.weighted and follow(self.given, made.unknowns.owned.parameters)
+        return Estimation(self.given, *about, taken=float(free) if moving else 0.0)
 
     def gradient(self, q: Array, J: float) -> Array:
         """d J/d q, NaN where there is none."""

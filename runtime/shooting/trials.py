@@ -47,12 +47,14 @@ class Simulated(ABC):
 
     measured : whether least squares of measurements are in J, times `factor`, or their loss.
     weighted : whether J has no other terms, so that residuals are in units of their standard
-    deviations. following : per trial, initial values that depend on parameters. substeps : per
-    interval of the grids, where the objective is evaluated too. priors : of parameters, further
-    squares in J.
+    deviations. scored : whether J is a likelihood that is no sum of squares, and residuals are
+    scores, see `Scores`. following : per trial, initial values that depend on parameters.
+    substeps : per interval of the grids, where the objective is evaluated too. priors : of
+    parameters, further squares in J.
     """
 
     measured = weighted = True
+    scored = False
     factor = 1.0
     loss: RobustLoss | None = None
     substeps = 1
@@ -135,7 +137,7 @@ class Simulated(ABC):
         return self._forward_gradient(q) + self.priors.gradient(q)
 
     def residuals(self, q: Array) -> Array:
-        """Residuals r with J = sum r^2, those of priors last."""
+        """Residuals r with J = sum r^2 or, if `scored`, the scores; those of priors last."""
         own = self._residuals(q)
         return np.concatenate([own, self.priors.residuals(q)]) if self.priors else own
 

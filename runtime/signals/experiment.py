@@ -25,6 +25,7 @@ from kinesym.runtime.arrays import (
     time_grid,
 )
 from kinesym.runtime.native import HELD
+from kinesym.runtime.signals.censored import apart
 from kinesym.runtime.signals.corridor import Corridor, corridors
 from kinesym.runtime.signals.history import history_of
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
@@ -64,10 +65,12 @@ class Experiment:
         nodes, or a `Signal` at times of its own; with an unknown duration, over 0 ... 1 of it.
     measurements : measured states, inputs or outputs, each (N,), or a `Signal` with K samples at
         times of its own, off the grid and at any rate; NaN marks a missing sample, and so does the
-        mask of a masked array.
-    std : standard deviation of each measurement, a number, or one per sample, (N,) or (K,). One
-        that is not given is unknown and estimated; channels with the same text,
-        std={a: "imu", b: "imu"}, share one.
+        mask of a masked array. `ks.censored(values, below=0.1)` are samples with a limit.
+    std : standard deviation of each measurement, a number, or one per sample, (N,) or (K,); or an
+        expression of states, inputs, parameters and t, such as std={y: a + b*y}, in which outputs
+        are symbols of their names, and other symbols parameters, known or unknown. One that is not
+        given is unknown and estimated; channels with the same text, std={a: "imu", b: "imu"},
+        share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
     parameters : values of the model's parameters in this trial, such as the mass of its subject.
     labels : its subject, session or the like, such as {"subject": "s03"}, for `ks.per`.
@@ -86,9 +89,11 @@ class Experiment:
     (zero-order hold). `measurements` keeps measurements at the nodes, `timed` those at times of
     their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
     other measurements the group that shares a standard deviation: the text given, else their own
-    name; `estimated_std` the groups of those that `with_std` was told. Warns of single long steps
-    among short ones between measurements, which look like rows left out. Raises `ValueError` naming
-    the array, what was expected and what was given.
+    name; `std_expressions` those that are expressions; `limits` channels of censored samples, with
+    the measurement and the side, -1 below and 1 above the limit; `estimated_std` the groups of
+    those that `with_std` was told. Warns of single long steps among short ones between
+    measurements, which look like rows left out. Raises `ValueError` naming the array, what was
+    expected and what was given.
     """
 
     time: ArrayLike | None = None
@@ -105,6 +110,8 @@ class Experiment:
     held: frozenset[str] = field(init=False)
     timed: Mapping[str, TimedSamples] = field(init=False)
     unknown_std: Mapping[str, str] = field(init=False)
+    std_expressions: Mapping[str, Any] = field(init=False)
+    limits: Mapping[str, tuple[str, int]] = field(init=False)
     estimated_std: Mapping[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,15 +124,16 @@ class Experiment:
         put(self, "held", frozenset(name for name, (_, kind) in known.items() if kind == HELD))
         nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
         put(self, "inputs", nodes)
-        found = _by_name("measurements", self.measurements)
-        apart = {k: y for k, y in found.items() if isinstance(y, Signal | TimedSamples)}
-        put(self, "measurements", self._measured({k: found[k] for k in found if k not in apart}))
-        put(self, "timed", {k: self._with_times(k, y) for k, y in apart.items()})
+        found, limits = apart(_by_name("measurements", self.measurements))
+        put(self, "limits", limits)
+        own = {k: y for k, y in found.items() if isinstance(y, Signal | TimedSamples)}
+        put(self, "measurements", self._measured({k: found[k] for k in found if k not in own}))
+        put(self, "timed", {k: self._with_times(k, y) for k, y in own.items()})
         given = self._given_std()
-        groups = {name: given.get(name, name) for name in self.measured}
-        put(
-            self, "unknown_std", {n: group for n, group in groups.items() if isinstance(group, str)}
-        )
+        told = {name: given.get(name, name) for name in self.measured}
+        put(self, "unknown_std", {n: group for n, group in told.items() if isinstance(group, str)})
+        moving = {n: e for n, e in told.items() if getattr(e, "free_symbols", None)}
+        put(self, "std_expressions", moving)
         put(self, "std", self._deviations(given))
         put(self, "parameters", _numbers("parameters", self.parameters))
         put(self, "labels", _labels(self.labels))
@@ -151,11 +159,16 @@ class Experiment:
                 name,
                 "measured",
                 f"{int(np.isfinite(y).sum())} samples",
-                f"{float(np.median(self.std[name])):.4g}" if name in self.std else "estimated",
+                self._words_of_std(name),
             )
             for name, y in self.measured.items()
         ]
         return html_table(repr(self)[1:-1], rows, ("name", "kind", "between nodes", "std (median)"))
+
+    def _words_of_std(self, name: str) -> str:
+        if name in self.std:
+            return f"{float(np.median(self.std[name])):.4g}"
+        return str(self.std_expressions.get(name, "estimated"))
 
     @property
     def grid(self) -> Array:
@@ -180,8 +193,21 @@ class Experiment:
     @property
     def divisors(self) -> dict[str, Array]:
         """Divisors of the residuals of each measurement in the objective, (N,) or (K,): its
-        standard deviation, 1 where that is unknown."""
+        standard deviation, 1 where that is unknown or an expression."""
         return {name: self.std.get(name, np.ones(len(y))) for name, y in self.measured.items()}
+
+    @property
+    def named_std(self) -> dict[str, Any]:
+        """Standard deviations as they were given, of those that are no numbers: groups and
+        expressions."""
+        return {**self.unknown_std, **self.std_expressions}
+
+    @property
+    def std_outputs(self) -> dict[str, str]:
+        """Names of the outputs of the model that are standard deviations, by measurement; censored
+        samples share that of the others."""
+        pairs = ((name, self.limits.get(name, (name, 0))[0]) for name in self.std_expressions)
+        return {name: f"{of}_std" for name, of in pairs}
 
     def timed_samples(self, name: str) -> TimedSamples | None:
         """Samples of a measurement with their times; None if it is not measured."""
@@ -200,9 +226,15 @@ class Experiment:
         measured = self.measured
         own = {n: np.full(len(measured[n]), found[k]) for n, k in self.unknown_std.items()}
         std = {**self.std, **own}
-        object.__setattr__(made, "std", {name: std[name] for name in measured})
+        object.__setattr__(made, "std", {name: std[name] for name in measured if name in std})
         object.__setattr__(made, "estimated_std", {**self.estimated_std, **self.unknown_std})
         object.__setattr__(made, "unknown_std", {})
+        return made
+
+    def with_limits(self, limits: Mapping[str, tuple[str, int]]) -> Experiment:
+        """Copy in which these channels are of censored samples, see `limits`."""
+        made = copy(self)
+        object.__setattr__(made, "limits", limits)
         return made
 
     def without_estimated_std(self) -> Experiment:
@@ -239,7 +271,7 @@ class Experiment:
         place = np.searchsorted(fine, self.grid)
         there = np.isin(self.grid, fine)
         measurements: dict[str, Any] = {}
-        std: dict[str, Any] = dict(self.unknown_std)
+        std: dict[str, Any] = self.named_std
         for name, row in self.measurements.items():
             lost = np.flatnonzero(np.isfinite(row) & ~there)
             if len(lost):
@@ -254,7 +286,8 @@ class Experiment:
         measurements |= self.timed
         std |= {name: self.std[name] for name in self.timed if name in self.std}
         more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
-        return Experiment(fine, self.signals, measurements, std, **self.beside, **more)
+        made = Experiment(fine, self.signals, measurements, std, **self.beside, **more)
+        return made.with_limits(self.limits)
 
     @property
     def beside(self) -> dict[str, Any]:
@@ -276,7 +309,7 @@ class Experiment:
         found = self.on_grid(grid)
         left = {name: own for name, own in found.timed.items() if name not in timed}
         rows: dict[str, Any] = {**found.measurements, **left}
-        std = {**found.unknown_std, **found.std}
+        std = {**found.named_std, **found.std}
         for (name, own), at in zip(timed.items(), times, strict=True):
             k = np.clip(np.searchsorted(grid, at), 1, len(grid) - 1)
             k -= at - grid[k - 1] < grid[k] - at
@@ -285,7 +318,8 @@ class Experiment:
             if name in self.std:
                 std[name] = np.full(len(grid), np.median(self.std[name]))
                 std[name][k] = self.std[name][own.present]
-        return Experiment(grid, self.signals, rows, std, **self.beside)
+        made = Experiment(grid, self.signals, rows, std, **self.beside)
+        return made.with_limits(self.limits)
 
     def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
         """Copy with other samples of the measurements, NaN where missing: (N,) or (K,), or as many
@@ -415,6 +449,17 @@ class Experiment:
         """Standard deviations as given, by name of the measurement: the name of a group, or
         numbers."""
         given = _by_name("std", self.std)
+        for channel, (name, _) in self.limits.items():
+            if not isinstance(given.get(name, ""), str):
+                given[channel] = given[name]
+                continue
+            raise ValueError(
+                f"measurement {name} has censored samples, and an unknown std, which limits do not "
+                f"tell; give std={{{name!r}: ...}}, a number or an expression such as a "
+                "sympy.Symbol, which is a parameter"
+            )
+        hidden = {name for name, _ in self.limits.values()} - self.measured.keys()
+        given = {name: value for name, value in given.items() if name not in hidden}
         for name, value in given.items():
             if name not in self.measured:
                 there = ", ".join(self.measured) or "nothing"
@@ -433,7 +478,7 @@ class Experiment:
         """Standard deviations, (N,) or (K,), of the measurements given with numbers."""
         deviations = {}
         for name, samples in self.measured.items():
-            if name in self.unknown_std:
+            if name in self.unknown_std or name in self.std_expressions:
                 continue
             if given[name] is None or isinstance(given[name], bool):
                 raise ValueError(

@@ -124,7 +124,7 @@ def replanned(
                 f"last {grid[-1] - begin:g} s; give it as a ks.Signal(times, values) that is as "
                 "long, periods repeated if that is what is meant"
             )
-    rows, std = dict[str, Any](), dict[str, Any](trial.unknown_std)
+    rows, std = dict[str, Any](), trial.named_std
     for name in trial.measured:
         own = trial.timed_samples(name)
         assert own is not None
@@ -138,7 +138,8 @@ def replanned(
             noise = np.interp(times, own.times, trial.std[name])
             nodes = np.interp(grid, times, noise)
             std[name] = nodes if at_nodes else noise
-    return Experiment(grid, trial.signals, rows, std, **trial.beside)
+    made = Experiment(grid, trial.signals, rows, std, **trial.beside)
+    return made.with_limits(trial.limits)
 
 
 def _continued(old: Array, end: float, step: float) -> Array:

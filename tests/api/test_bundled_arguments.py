@@ -49,6 +49,9 @@ DRIVEN = ks.Experiment(
     history={"x": ks.UnknownHistory(0.0, None, 3), "v": 1.0, "u": None},
 )
 SHARES = ks.Experiment(nodes=5, duration=(0.5, 2.0), measurements={"x": np.ones(5)})
+NOISY = ks.Experiment(
+    TIME, {}, {"x": ks.censored([0.0, 1.0, 2.0, 0.4, 1.0], below=0.5), "v": LATE}, {"x": a + c * x}
+)
 PHASES = ks.Phases(
     [
         ks.Phase(("floor",), nodes=7, inputs={"u": np.arange(7.0)}),
@@ -65,7 +68,7 @@ TABLE = ks.table(x, [0.0, 1.0, 2.0], [0.0, 1.0, 4.0], "linear", name="law")
 OWN = ks.function("soft", [k], sp.log(1 + sp.exp(k)), [1 / (1 + sp.exp(-k))])
 BOTH = {
     "system": [SPRING, ball()],
-    "trials": [DRIVEN, SHARES, SHARES.with_std({"x": 0.3}), PHASES],
+    "trials": [DRIVEN, NOISY, SHARES, SHARES.with_std({"x": 0.3}), PHASES],
     "unknown": {
         "free": None,
         "within": (1, np.inf),

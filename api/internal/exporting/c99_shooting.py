@@ -147,7 +147,7 @@ class _Made:
             what: [*calls_of(trials.nlp, what, kernels, numbers)] for what in ("cost", "gradient")
         }
         try:
-            nlp = trials.squares.nlp
+            nlp = None if trials.scored else trials.squares.nlp
         except ValueError:  # it has other terms than squares
             nlp = None
         if nlp is not None:

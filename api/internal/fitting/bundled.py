@@ -228,15 +228,16 @@ def _write_experiment(value: Experiment, to: _Writing) -> dict[str, Any]:
     told = {name: getattr(value, name) for name in _OF_EXPERIMENT}
     told["inputs"] = dict(value.signals)
     told["measurements"] = {**value.measurements, **value.timed}
-    told["std"] = {**before.unknown_std, **before.std}
+    told["std"] = {**before.named_std, **before.std}
+    told["limits"] = {name: list(about) for name, about in value.limits.items()} or None
     told["found"] = {k: float(value.std[name][0]) for name, k in value.estimated_std.items()}
     return {name: to.within(name)(each) for name, each in told.items() if each is not None}
 
 
 def _read_experiment(found: Any, of: _Reading) -> Experiment:
     told = {name: of.within(name)(each) for name, each in found.items()}
-    std = told.pop("found")
-    made = Experiment(**told)
+    std, limits = told.pop("found"), told.pop("limits", {})
+    made = Experiment(**told).with_limits({n: (of, side) for n, (of, side) in limits.items()})
     return made.with_std(std) if std else made
 
 

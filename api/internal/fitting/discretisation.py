@@ -35,6 +35,7 @@ from kinesym.internal.problems.pipeline import make_nlp, with_data
 from kinesym.internal.problems.random_effects import Numbers, Population, population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
+from kinesym.runtime.estimation.noise import follow
 from kinesym.runtime.ipopt.driver import IpoptProblem
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.losses import RobustLoss
@@ -423,7 +424,9 @@ class Discretisation:
         mixed = bool(objective.integrand != 0 or objective.terminal != 0)
         integrated = self.formulation.noisy or bool(self.population)
         loss, priors = RobustLoss.of(objective.loss), bool(self.symbolic.priors)
-        about = (float(objective.least_squares), loss, priors, mixed, integrated)
+        moving = not mixed and follow(self.trials, self.unknown)
+        taken = float(self.free_directions) if moving else 0.0
+        about = (float(objective.least_squares), loss, priors, mixed, integrated, taken)
         return Estimation(self.trials, *about)
 
     @property

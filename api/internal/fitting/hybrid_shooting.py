@@ -32,6 +32,12 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
             "the objective is the least squares of the measurements, but the experiment has none; "
             "give measurements={...}"
         )
+    for trial in given.trials:
+        for name in (*trial.std_expressions, *trial.limits):
+            raise ValueError(
+                f"measurement {name} has a std that is an expression, or censored samples, which "
+                "shooting over events does not take; give numbers, and make such samples NaN"
+            )
     observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
 
     return HybridTrials(

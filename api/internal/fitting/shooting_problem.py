@@ -24,7 +24,7 @@ from kinesym.internal.problems.observer import observer
 from kinesym.internal.problems.problem import lowered_for_method
 from kinesym.internal.problems.question import ShootingQuestion
 from kinesym.internal.problems.report_setting import setting_of
-from kinesym.internal.problems.sensors import with_sensors
+from kinesym.internal.problems.sensors import with_noise, with_sensors
 from kinesym.internal.problems.shooting_arguments import (
     ShootingArguments,
     SmoothProgram,
@@ -242,7 +242,8 @@ class ShootingProblem:
 
 def _with_outputs(asked: ShootingQuestion) -> Model | Hybrid:
     """The system with sensors as outputs, and with the parameter of homotopies if it is used."""
-    return with_homotopy(with_sensors(asked.system, asked.sensors), asked.objective)
+    system = with_noise(with_sensors(asked.system, asked.sensors), asked.trials)
+    return with_homotopy(system, asked.objective)
 
 
 def _stated(asked: ShootingQuestion) -> ShootingQuestion:

@@ -102,7 +102,8 @@ def together(
     trials, unknowns, method = task.trials, given.unknowns, EXPLICIT.get(given.steps.method)
     if problem is None or method is None or not isinstance(trials, SmoothTrials):
         return None
-    measured = trials.measured and trials.weighted and trials.factor > 0.0 and not task.reweighs
+    measured = trials.measured and trials.weighted and trials.factor > 0.0
+    measured = measured and not (task.reweighs or trials.scored)
     at_nodes = [*problem.sampled(between=False)]
     late = bool(given.delays or given.model.delays or any(given.following)) or len(at_nodes) < len(
         problem.measurements

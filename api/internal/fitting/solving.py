@@ -28,7 +28,7 @@ from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.why import why
 from kinesym.internal.problems.diagnose import explain
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.noise import first_std, samples_of
+from kinesym.runtime.estimation.noise import check_std, first_std, samples_of
 from kinesym.runtime.ipopt.driver import Solved, Start
 from kinesym.runtime.ipopt.memory import heap
 from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
@@ -247,6 +247,7 @@ def check_finite(problem: Discretisation, z: Array) -> None:
     start = pushed(z, problem.variable_bounds, 1.0 / scaling(problem, z).variables)
     reason = explain(problem.libraries.program, problem.nlp, start)
     if reason is not None:
+        check_std(problem.trajectories(start), problem.trials)
         raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 
 

@@ -43,6 +43,7 @@ def found_trajectory(
         made = algebraic_at_nodes(nlp, functions, trial, number, z, found)
         courses |= {x: made[x] for x in layout.states}
         outputs |= {name: made[name] for name in functions.about.outputs}
+    own = {name: outputs[std] for name, std in trial.std_outputs.items()}
     late = [] if nlp.lags is None else [*layout.delayed, *nlp.lags.courses]
     outputs |= {name: courses[name] for name in late}
     given = [name for name in layout.inputs if name not in late]
@@ -54,9 +55,10 @@ def found_trajectory(
         parameters=parameters,
         model=model.name,
         measurements={n: y for n, y in trial.measurements.items() if n not in problem.slots},
-        std={name: s for name, s in trial.std.items() if name not in problem.slots},
+        std={name: s for name, s in {**trial.std, **own}.items() if name not in problem.slots},
         drawing=model.drawing,
         units=model.units,
+        limits={channel: side for channel, (_, side) in trial.limits.items()},
         samples=compared(nlp, trial, number, z),
     )
 

@@ -50,7 +50,7 @@ from kinesym.internal.problems.problem import (
 from kinesym.internal.problems.process_noise import driven
 from kinesym.internal.problems.question import Question
 from kinesym.internal.problems.sensor_delays import delayed
-from kinesym.internal.problems.sensors import with_sensors
+from kinesym.internal.problems.sensors import with_noise, with_sensors
 from kinesym.runtime.nlp.delay_rows import Lag
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -124,8 +124,10 @@ def _phases(draft: Draft) -> Draft:
 
 
 def _sensors(draft: Draft) -> Draft:
-    """Add the channels of sensors (gain, bias, delay) to the model as outputs."""
-    return replace(draft, system=with_sensors(draft.system, draft.question.sensors))
+    """Add the channels of sensors (gain, bias, delay), and expressions of noise, to the model as
+    outputs."""
+    system = with_noise(with_sensors(draft.system, draft.question.sensors), draft.trials)
+    return replace(draft, system=system)
 
 
 def _homotopy(draft: Draft) -> Draft:
@@ -260,6 +262,13 @@ def _sensor_delays(draft: Draft) -> Draft:
         _check_likelihood(draft.objective)
     beside = "process noise" if noisy else random
     shown, trials = delays_of_sensors(draft.posed.model.outputs), draft.posed.trials
+    for trial in trials if beside else ():
+        for name in (*trial.std_expressions, *trial.limits):
+            raise ValueError(
+                f"measurement {name} has a std that is an expression, or censored samples, but "
+                f"with {beside} that noise does not follow the motion; give a number, or leave std "
+                "out to have it estimated, and make censored samples NaN"
+            )
     late = delayed(trials, shown, draft.records, draft.values, beside)
     given = replace(draft.posed, trials=late.trials)
     return replace(draft, posed=given, delays=late.unknown, notes=[*late.gaps, *draft.notes])

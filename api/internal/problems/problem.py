@@ -203,6 +203,8 @@ def symbolic_problem(
         unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],
         signals=signals,
         measurements=measured_expressions(model, measured),
+        spreads=_spreads(model, trials, chosen),
+        sides=_sides(trials, chosen),
         held=_held(trials, unknown_inputs),
         linear=_linear(scheme, unknown_inputs, measured),
         free_duration=trials[0].free_duration,
@@ -221,6 +223,31 @@ def symbolic_problem(
             where = f" of trial {number}"
             check_known_variables(problem.tables, trial.signals, trial.grid, where)
     return problem
+
+
+def _spreads(
+    model: Model, trials: Sequence[Experiment], objective: Objective
+) -> dict[str, sp.Expr]:
+    """Standard deviations that are expressions, of which the model has outputs, by measurement;
+    none if the objective has no measurements. Raises `ValueError` beside a loss."""
+    names = {name: output for trial in trials for name, output in trial.std_outputs.items()}
+    if names and objective.loss is not None:
+        raise ValueError(
+            f"std of {next(iter(names))} is an expression, for which the noise is normal, and the "
+            f"objective has the loss {objective.loss.name}; give std as a number, or leave that out"
+        )
+    return {n: model.outputs[output] for n, output in names.items() if objective.least_squares}
+
+
+def _sides(trials: Sequence[Experiment], objective: Objective) -> dict[str, int]:
+    """Sides of censored measurements; raises `ValueError` beside a loss."""
+    found = {name: side for trial in trials for name, (_, side) in trial.limits.items()}
+    if found and objective.loss is not None:
+        raise ValueError(
+            f"{next(iter(found))} are censored samples, for which the noise is normal, and the "
+            f"objective has the loss {objective.loss.name}; leave one of them out"
+        )
+    return found
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:

@@ -24,22 +24,28 @@ def residual_problem(
     problem: Problem, trials: Sequence[Experiment]
 ) -> tuple[Problem, list[Experiment]]:
     """A problem whose path conditions are r with objective = sum of r^2 over nodes, and its trials;
-    without measurements that are between nodes.
+    without measurements that are between nodes. Of those whose standard deviation s is an
+    expression it has sqrt(2) log s, too, after all measurements, see `Scores`.
 
     Measurements, their weights and those of the quadrature become known trajectories. Raises
     `ValueError` if the objective is no sum of squares at the nodes.
     """
-    objective, residuals = problem.objective, list[sp.Expr]()
+    objective, residuals, logs = problem.objective, list[sp.Expr](), list[sp.Expr]()
     signals: list[AppliedUndef] = []
     if objective.least_squares:
         if objective.least_squares < 0.0:
             raise ValueError("the measurements enter with a negative factor")
         for name, modelled in problem.sampled(between=False).items():
             y, w = (sp.Function(f"{what}_{name}")(t) for what in ("measured", "weight"))
-            e = w * (modelled - y)
+            e = problem.sides.get(name, 1) * w * (modelled - y)
+            if (std := problem.spreads.get(name)) is not None:
+                e = sp.Piecewise((e / std, w > 0), (0, True))
+                if name not in problem.sides:
+                    logs.append(sp.Piecewise((sp.sqrt(2) * w * sp.log(std), w > 0), (0, True)))
             r = e if objective.loss is None else objective.loss.root(e)
             residuals.append(sp.sqrt(objective.least_squares) * r)
             signals += [y, w]
+        residuals += [sp.sqrt(objective.least_squares) * log for log in logs]
     if objective.terminal.has(at_start, at_end):
         raise ValueError("the terminal cost is about the start, too")
     for expression, weight in ((objective.integrand, _QUADRATURE), (objective.terminal, _END)):

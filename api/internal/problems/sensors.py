@@ -1,8 +1,8 @@
-"""Sensors: measured channels that are expressions of what a model has."""
+"""Sensors: measured channels that are expressions of what a model has, and noise that is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -11,11 +11,14 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import check_name, mapping, shown
+from kinesym.internal.problems.phases import Phases
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.delayed import as_it_is, shown_late
 from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.problem import measured_expressions
 
 _System = TypeVar("_System")
 
@@ -65,27 +68,71 @@ def with_sensors(system: _System, sensors: Mapping[Any, Any] | None) -> _System:
         for name, e in given.items()
     }
     for name, expression in made.items():
-        _check(model, name, expression)
+        if not isinstance(name, str):
+            raise ValueError(
+                f"the name of a sensor must be a text such as 'imu', got {shown(name)}"
+            )
+        check_name(name, "the name of a sensor")
+        _check_name(model, f"sensor {name}", name)
+        _check(model, f"sensor {name}", expression)
+    return _with(system, model, made)
+
+
+def with_noise(system: _System, trials: Any) -> _System:
+    """A model or hybrid model whose outputs are its own and, as `NAME_std`, the standard deviations
+    of measurements that are expressions, with their symbols as further parameters, and what has
+    censored samples under the names of these; anything else as it is.
+
+    Raises `ValueError` for expressions of what the model does not have, and for trials that
+    differ."""
+    steps = trials.sequence if isinstance(trials, Phases) else trials
+    listed = steps if isinstance(steps, Iterable) else [steps]
+    given = [trial for trial in listed if isinstance(trial, Experiment)]
+    asked = {n: e for trial in given for n, e in trial.std_expressions.items()}
+    limits = {n: of for trial in given for n, (of, _) in trial.limits.items()}
+    if not (asked or limits) or not isinstance(system, Model | Hybrid):
+        return system
+    model = system.model if isinstance(system, Hybrid) else system
+    own = {sp.Symbol(name): as_it_is(e) for name, e in model.outputs.items()}
+    made = {}
+    for name, of in limits.items():
+        _check_name(model, f"{name}, censored samples of {of},", name)
+        made[name] = model.outputs.get(of, measured_expressions(model, [of])[of])
+    for name, e in asked.items():
+        for number, trial in enumerate(given):
+            if name in trial.measured and trial.std_expressions.get(name) != e:
+                raise ValueError(
+                    f"std of {name} is {e} in a trial, and not in trial {number}; give all trials "
+                    "the same expression, and parameters that differ values in "
+                    "Experiment(parameters=...), or ks.per"
+                )
+        written = real_expression(e, f"std of {name}").xreplace(own)
+        output = next(each[name] for trial in given if name in (each := trial.std_outputs))
+        _check_name(model, f"{output}, the std of {name},", output)
+        _check(model, f"std of {name}", written)
+        made[output] = written
+    return _with(system, model, made)
+
+
+def _with(system: Any, model: Model, made: Mapping[str, sp.Expr]) -> Any:
+    """The system with further outputs."""
     larger = _extended(model, tuple(made.items()))
     if not isinstance(system, Hybrid):
-        return larger  # type: ignore[return-value]
+        return larger
     hybrid = copy(system)
     object.__setattr__(hybrid, "model", larger)
     return hybrid
 
 
 @lru_cache(maxsize=16)
-def _extended(model: Model, sensors: tuple[tuple[str, sp.Expr], ...]) -> Model:
-    """Model with sensors, cached per model and sensors, so that its derivatives are found again."""
-    atoms = atoms_of(*(e for _, e in sensors)) - model.symbols - {t}
+def _extended(model: Model, outputs: tuple[tuple[str, sp.Expr], ...]) -> Model:
+    """Model with outputs, cached per model and outputs, so that its derivatives are found again."""
+    atoms = atoms_of(*(e for _, e in outputs)) - model.symbols - {t}
     symbols = sorted((a for a in atoms if isinstance(a, sp.Symbol)), key=name_of)
-    return model.extended(parameters=symbols, outputs=dict(sensors))
+    return model.extended(parameters=symbols, outputs=dict(outputs))
 
 
-def _check(model: Model, name: Any, expression: sp.Expr) -> None:
-    if not isinstance(name, str):
-        raise ValueError(f"the name of a sensor must be a text such as 'imu', got {shown(name)}")
-    check_name(name, "the name of a sensor")
+def _check_name(model: Model, what: str, name: str) -> None:
     kinds = {
         "a state": model.state_names,
         "an input": model.input_names,
@@ -95,23 +142,26 @@ def _check(model: Model, name: Any, expression: sp.Expr) -> None:
     for kind, names in kinds.items():
         if name in names:
             raise ValueError(
-                f"sensor {name} has the name of {kind} of model {model.name}; choose another, and "
+                f"{what} has the name of {kind} of model {model.name}; choose another, and "
                 "use that in measurements"
             )
+
+
+def _check(model: Model, what: str, expression: sp.Expr) -> None:
     own = {name_of(s) for s in model.symbols if isinstance(s, sp.Symbol)}
     if as_it_is(expression).has(shown_late):
         raise ValueError(
-            f"sensor {name} contains a sensor with a delay of its own; a sensor shows all at one "
+            f"{what} contains a sensor with a delay of its own; a sensor shows all at one "
             "time: ks.sensor(expression, delay=...) around the whole"
         )
     for atom in sorted(atoms_of(expression) - {t}, key=str):
         if isinstance(atom, AppliedUndef) and atom not in model.symbols:
             raise ValueError(
-                f"sensor {name} contains {atom}, which is neither a state nor an input of model "
-                f"{model.name}; what is unknown of a sensor is a sympy.Symbol"
+                f"{what} contains {atom}, which is neither a state nor an input of model "
+                f"{model.name}; what is unknown is a sympy.Symbol"
             )
         if isinstance(atom, sp.Symbol) and atom not in model.symbols and name_of(atom) in own:
             raise ValueError(
-                f"sensor {name} contains a symbol {atom} that is not that of model {model.name}, "
+                f"{what} contains a symbol {atom} that is not that of model {model.name}, "
                 "as it was made with other assumptions; use the same one"
             )

@@ -315,6 +315,8 @@ class SmoothProgram:
         channels = list(problem.sampled(between=False)) if objective.least_squares else []
         factor, shared = objective.least_squares or 1.0, (given.known, given.threads)
         between = bool(problem.slots and objective.least_squares)
+        spreads = [n for n in channels if n in problem.spreads and n not in problem.sides]
+        limits = [name for name in channels if name in problem.sides]
 
         def on(fine: Sequence[Experiment]) -> Evaluated:
             @cache
@@ -322,7 +324,7 @@ class SmoothProgram:
                 symbolic, trials = residual_problem(problem, fine)
                 nlp = make_nlp(_residuals(symbolic), trials, *shared)
                 late = make_nlp(_late(problem), fine, *shared) if between else None
-                return Residuals(nlp, fine, channels, late, factor, loss)
+                return Residuals(nlp, fine, channels, late, factor, loss, spreads, limits)
 
             return Evaluated(make_nlp(built, fine, *shared), squares)
 
@@ -340,6 +342,7 @@ class SmoothProgram:
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=factor,
             loss=loss,
+            scored=bool(problem.spreads or problem.sides),
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
             following=given.following,
