@@ -93,7 +93,8 @@ KS_PART void ks_ra_newton(ks_radau *d) {
             const double now = sizes[l] / last[l];
             if (step > 1) {
                 const double mean = step == 2 ? now : sqrt(now * rate[l]);
-                d->slow[l] = mean, d->left[l] = mean / (1.0 - mean);
+                /* where it diverges, that says nothing of the next step */
+                d->slow[l] = mean, d->left[l] = mean < 0.99 ? mean / (1.0 - mean) : 1.0;
                 const double predicted =
                     d->left[l] * sizes[l] * pow(mean, KS_RADAU_ITERATIONS - 1 - step) / d->enough;
                 if (!(mean < 0.99))
