@@ -25,8 +25,8 @@ class ChosenSteps:
     what belongs to the nodes of the grid, as one of `Run` and `Chain`.
 
     sweep : over the steps. ends : numbers (N,) of the nodes of the grid among the F ends of steps.
-    interval, share : (F,), where in the grid each end of a step is; shares : (m, F) of the inputs
-    whose samples are unknown, 0 where held. varied : numbers of these inputs, (m,).
+    interval : (F,), that of the grid in which each end of a step is. varied : numbers (m,) of the
+    inputs whose samples are unknown. shares : (m, F), of the next sample in these at each end.
     """
 
     sweep: Run | Chain
@@ -44,23 +44,14 @@ class ChosenSteps:
         ivp, end = raw.ivp, raw.states[:, 0, -1]
         time = np.concatenate([ivp.time[:1], after])
         interval, share = located(ivp.time, time)
-        begun = np.where(share < 1.0, interval, interval + 1)
-        courses = [
-            (
-                row[:, begun]
-                if kind == HELD
-                else row[:, interval] * (1.0 - share) + row[:, interval + 1] * share,
-                kind,
-            )
-            for row, kind in ivp.inputs
-        ]
+        courses = [(_at_ends(row, kind, interval, share), kind) for row, kind in ivp.inputs]
         states = np.ascontiguousarray(np.vstack([begins, end]).T)[:, None]
         fine = replace(ivp, time=time, initial=states[:, :, 0], inputs=courses)
         sweep: Run | Chain
         if raw.stepper.explicit:
             sweep, _ = bind(raw.stepper, fine, states)
         else:
-            stages = (np.ascontiguousarray(part.transpose(2, 1, 0)) for part in (rates, points))
+            stages = (np.ascontiguousarray(rows.transpose(2, 1, 0)) for rows in (rates, points))
             sweep = chained(fine, (next(stages), next(stages)))
         held = np.array([ivp.inputs[k][1] == HELD for k in varied], dtype=bool)
         shares = np.where(held[:, None], 0.0, share)
@@ -88,6 +79,13 @@ class ChosenSteps:
         fine = np.empty((ends[-1] + 1, *carry.shape))
         self.sweep.tangent(int(self.ends[begin]), int(self.ends[end]), carry, fine, n_varied)
         along[1:] = fine[ends[1:]]
+
+
+def _at_ends(row: Array, kind: int, interval: NDArray[np.intp], share: Array) -> Array:
+    """Samples (1, F) of an input at ends of steps, from those at the nodes."""
+    if kind == HELD:
+        return np.asarray(row[:, interval + (share == 1.0)])
+    return np.asarray(row[:, interval] * (1.0 - share) + row[:, interval + 1] * share)
 
 
 def most_steps(stepper: Stepper) -> int:
