@@ -274,8 +274,9 @@ class Shooting(Displayed):
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
         late = f"a model that jumps, {self.model.name}" if self._given.switches else late
         late = "starts that follow from parameters" if any(self._given.following) else late
-        steps = self._given.steps  # which the trajectories at the nodes do not show
-        late = f"steps that {steps.method} chooses" if steps.adaptive else late
+        steps = self._given.steps
+        if steps.adaptive and self.symbolic is not None:  # nodes show too little of the motion
+            late = f"steps that {steps.method} chooses"
         if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             what = late or what
