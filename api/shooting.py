@@ -64,7 +64,7 @@ class Shooting(Displayed):
     ----------
     system : a model, or a hybrid model, which is simulated from event to event.
     trials : an experiment, or several that share the unknown parameters. The objective is taken at
-        their nodes; an integral, by the trapezoidal rule, also at those of the substeps. Of a
+        their nodes, an integral by the trapezoidal rule; also at those of the substeps. Of a
         hybrid model, inputs may be `Signal.pieces` of expressions of parameters; symbols in them
         that the model does not have become parameters, so that a break, a level or a slope can be
         unknown.
@@ -80,20 +80,25 @@ class Shooting(Displayed):
         is True.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
-    method : of a model "rk4" (None), or an implicit one of `simulate`, for stiff and
-        differential-algebraic models, with fixed steps from node to node ("radau-5" too, which
-        `simulate` runs with steps of its own); of a hybrid model "dormand-prince" (None) or "rk4".
+    method : of a model "rk4" (None), or another one of `simulate`; implicit ones are for stiff and
+        differential-algebraic models. "dormand-prince" and "radau-5" choose their steps, which end
+        at each node, the others take fixed ones; so does "radau-5" if `substeps` is given, or with
+        delays. Of a hybrid model "dormand-prince" (None) or "rk4".
     unknown_inputs : inputs of a model whose samples are to be found, with bounds (low, high) or
         None; `held(low, high)` if they are constant between nodes.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries
         are unknowns too, and continuity is an equation (optimiser "ipopt").
     threads : for the objective of a model; default: OMP_NUM_THREADS or the number of processors.
-    substeps : steps per interval of the grids. rtol, atol : of "dormand-prince".
+    substeps : fixed steps per interval of the grids; default 1. rtol, atol : of steps that are
+        chosen, as of `simulate`.
     sensors : channels by name, expressions of states, inputs and parameters, {"imu": g * theta +
         b}; symbols in them that the model does not have become parameters. See `sensor`.
 
     The vector q of unknowns holds parameters (themselves, where their logarithms are estimated),
     unknown initial states, states at inner boundaries, and samples of inputs; see `names`.
+    Steps that a method chooses follow from q alone. Derivatives, backwards and forwards, are exact
+    for these steps as they are, solved to rounding; that another q has others makes J rough, by
+    less than the tolerance. The errors of states are controlled, not those of their derivatives.
     Derivatives of a hybrid model are those of the motion with the sequence of events that it has
     there. Where that changes, or an unknown break of an input passes a sample, the objective has a
     kink; where an event passes a sample of an output that jumps at it, such as a force, a jump.
@@ -117,7 +122,7 @@ class Shooting(Displayed):
         unknown_inputs: Mapping[Any, Any] | None = None,
         segments: int = 1,
         threads: int | None = None,
-        substeps: int = 1,
+        substeps: int | None = None,
         rtol: float = 1e-9,
         atol: float = 1e-11,
         sensors: Mapping[str, Any] | None = None,
@@ -272,6 +277,9 @@ class Shooting(Displayed):
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
         late = f"a model that jumps, {self.model.name}" if self._given.switches else late
         late = "starts that follow from parameters" if any(self._given.following) else late
+        steps = self._given.steps
+        if steps.adaptive and self.symbolic is not None:  # nodes show too little of the motion
+            late = f"steps that {steps.method} chooses"
         if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             what = late or what

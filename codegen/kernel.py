@@ -17,7 +17,7 @@ from kinesym.codegen.graph import LEAVES, Graph
 from kinesym.codegen.order import Order, ordered
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
-ABI = 10
+ABI = 11
 
 
 @dataclass(frozen=True)

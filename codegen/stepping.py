@@ -103,9 +103,10 @@ def _need_rates(model: Model) -> bool:
 
 
 def shooting_kernels(
-    problem: Problem, scheme: CollocationScheme | None
+    problem: Problem, scheme: CollocationScheme | None, adaptive: bool = False
 ) -> tuple[list[Kernel], dict[str, object]]:
-    """Kernels that step along a trajectory and differentiate its steps.
+    """Kernels that step along a trajectory and differentiate its steps. adaptive : an implicit
+    method chooses these, where it can.
 
     Implicit steps are differentiated by the kernel `partials`: derivatives of the equations by x',
     x, unknown inputs and parameters. Explicit ones by the kernel `tangent`: x', then what its
@@ -115,7 +116,7 @@ def shooting_kernels(
     """
     model, s = problem.model, model_symbols(problem.model, tables=problem.tables)
     explicit = scheme is None or bool(model.delays)
-    kernels, methods = _rhs(model, s, required=explicit), _tableaus(scheme, adaptive=False)
+    kernels, methods = _rhs(model, s, required=explicit), _tableaus(scheme, adaptive)
     chosen = [*problem.unknown_inputs, *problem.unknown_parameters]
     if scheme is not None or model.delays:
         made, pattern = _equations(model, s) if scheme is not None else ([], Sparse())

@@ -61,6 +61,13 @@ cdef extern from "kinesym.h" nogil:
         const double *from_ "from"
         const double *eigen
 
+    ctypedef struct ks_record:
+        ptrdiff_t count
+        double *time
+        double *begin
+        double *rates
+        double *states
+
     ctypedef struct ks_run:
         const ks_kernel *rhs
         const ks_kernel *outputs
@@ -94,6 +101,7 @@ cdef extern from "kinesym.h" nogil:
         ks_tableau method
         double *stage_rates
         double *stage_states
+        ks_record *record
         int threads
         ptrdiff_t budget
         int resumed
@@ -102,6 +110,7 @@ cdef extern from "kinesym.h" nogil:
         double *clock
 
     enum: KS_FAILED
+    enum: KS_STIFF
     enum: KS_NO_MEMORY
     enum: KS_MORE
 

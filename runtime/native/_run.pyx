@@ -7,8 +7,8 @@ from libc.stdlib cimport calloc, free
 
 from kinesym.runtime.native._arrays cimport doubles, flags, indices, places
 from kinesym.runtime.native._c cimport (
-    KS_FAILED, KS_HELD, KS_LINEAR, KS_MORE, KS_NO_MEMORY, KS_PARABOLA, KS_STAGES_MOST, KS_UNKNOWN_MOST,
-    ks_input, ks_kernel, ks_loops, ks_map_fn, ks_march_fn, ks_run, ks_sweep, ks_sweep_fn, ks_tableau)
+    KS_FAILED, KS_HELD, KS_LINEAR, KS_MORE, KS_NO_MEMORY, KS_PARABOLA, KS_STAGES_MOST, KS_STIFF,
+    KS_UNKNOWN_MOST, ks_input, ks_kernel, ks_loops, ks_map_fn, ks_march_fn, ks_record, ks_run, ks_sweep, ks_sweep_fn, ks_tableau)
 from kinesym.runtime.native._library cimport Library, forked
 
 import numpy as np
@@ -58,6 +58,9 @@ LINEAR = KS_LINEAR
 HELD = KS_HELD
 PARABOLA = KS_PARABOLA
 
+#: Recorded steps that there is room for at first.
+_FIRST_STEPS = 256
+
 #: Arrays of `ks_tableau`.
 _NUMBERS = ("c", "a", "error", "dense", "inverse", "to", "from", "eigen")
 
@@ -105,6 +108,7 @@ cdef class Run:
         `stage_rates` in kinesym.h.
     index : of the equations. tables : their numbers, where parameters differ between members; else
         these follow the parameters.
+    recorded : most steps of an adaptive method that are recorded, see `steps`; 0: none are.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -115,11 +119,14 @@ cdef class Run:
     cdef list _keep
     cdef ptrdiff_t _n_inputs, _n_parameters, _n_tables, _last_column
     cdef object _taken
+    cdef ks_record _record
+    cdef tuple _recorded
+    cdef ptrdiff_t _budget, _most
 
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
                   int threads, bint outputs_need_rates, ptrdiff_t budget=200_000, tableau=None,
-                  stages=None, int index=0, tables=None):
+                  stages=None, int index=0, tables=None, ptrdiff_t recorded=0):
         if library.table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
         self._library = library
@@ -191,6 +198,12 @@ cdef class Run:
                 raise ValueError(f"the method has {r.method.stages} stages")
             r.stage_rates = doubles(stages[0], shape, "stage rates", True)
             r.stage_states = doubles(stages[1], shape, "stage states", True)
+        self._budget, self._most = budget, recorded
+        if recorded > 0:
+            if members > 1 or r.method.error == NULL:
+                raise ValueError("steps are recorded of one member, and where a method chooses them")
+            r.record = &self._record
+            self._reserve(min(_FIRST_STEPS, recorded))
 
     cdef int _method(self, ks_tableau *method, tableau) except -1:
         """The numbers of a method; without them there are outputs only."""
@@ -257,11 +270,48 @@ cdef class Run:
         """Members that failed in the last march, before its end, (members,) bool."""
         return self._taken == KS_FAILED
 
+    cdef int _reserve(self, ptrdiff_t room) except -1:
+        """Room for so many recorded steps, with those that there are."""
+        cdef ks_record *record = &self._record
+        n, stages, kept = self._run.n, self._run.method.implicit, self._recorded
+        made = (np.empty(room), np.empty((room, n)), *np.empty((2, room, stages, n)))
+        if kept is not None:
+            for new, old in zip(made, kept):
+                new[:record.count] = old[:record.count]
+        self._recorded = made
+        record.time = doubles(made[0], made[0].shape, "times", True)
+        record.begin = doubles(made[1], made[1].shape, "states", True)
+        record.rates = doubles(made[2], made[2].shape, "stage rates", True)
+        record.states = doubles(made[3], made[3].shape, "stage states", True)
+        return 0
+
+    cdef bint _have_room(self) except -1:
+        """Whether there is room for what the next call records, which is made."""
+        cdef ptrdiff_t room
+        if self._run.record == NULL:
+            return True
+        room = self._recorded[0].shape[0]
+        if self._record.count == room and room < self._most:
+            room = min(2 * room, self._most)
+            self._reserve(room)
+        self._run.budget = min(self._budget, room - self._record.count)
+        return self._run.budget > 0
+
+    @property
+    def steps(self):
+        """Recorded steps: their ends (K,), x at their begins (K, n), x' and x at the stages of
+        implicit ones, (K, stages, n) each; copies."""
+        return tuple(rows[:self._record.count].copy() for rows in self._recorded)
+
+    def forget(self):
+        """Forget the recorded steps."""
+        self._record.count = 0
+
     def march(self, str method, ptrdiff_t begin, ptrdiff_t end, stop=None):
         """Fill the nodes begin < i <= end, by the method of that name.
 
         Every now and then Python's handlers of signals run. stop : an event that may end it early.
-        Returns whether it has not.
+        Returns whether it has not. More steps than are recorded are too many, as of a stiff model.
         """
         cdef ks_march_fn *loop = self._loop(method)
         cdef ptrdiff_t k
@@ -273,6 +323,9 @@ cdef class Run:
         while status == KS_MORE:
             if stop is not None and stop.is_set():
                 return False
+            if not self._have_room():
+                self._run.trouble[0] = KS_STIFF
+                break
             with nogil:
                 status = loop(&self._run, begin, end)
             if status & KS_NO_MEMORY:

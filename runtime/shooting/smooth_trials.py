@@ -3,6 +3,11 @@
 The objective is that of collocation, a function of the free vector z with all trajectories. Here z
 follows from the unknowns q by time stepping, and d J/d q from d J/d z by a sweep over the steps:
 backwards for the adjoint, forwards for tangents.
+
+Of a method that chooses its steps, z has the nodes of the trials alone, at each of which a step
+ends. The steps follow from q, and derivatives are those of these steps as they are: how their
+lengths change with q is left out, which makes a difference of the size of the tolerances. Fits take
+as many iterations as with the steps of their start kept, which may suit another q worse.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.chosen_steps import ChosenSteps, most_steps
 from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
@@ -54,14 +60,16 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _TrialLoop:
-    """Time stepping of a trial, bound to its part of z; late : that of a trial with delays."""
+    """Time stepping of a trial, bound to its part of z; late : that of a trial with delays. step :
+    (1,), the length of the next step, 0 for one to be chosen."""
 
     run: Run
     raw: RawTrajectories
     states: Array  # (n, N), a view of z
     inputs: Array  # (m unknown, N), a view of z
     initial: Array  # (n,), fixed values; unknown ones are overwritten
-    stages: tuple[Array, Array] | None  # x' and x at the stages of implicit steps
+    stages: tuple[Array, Array] | None  # x' and x at the stages of fixed implicit steps
+    step: Array
     late: DelayedTrial | None = None
 
 
@@ -97,6 +105,7 @@ class SmoothTrials(Simulated):
         fine: Sequence[Experiment],
         initial: Sequence[Mapping[str, float]],
         substeps: int,
+        tolerances: tuple[float, float],
         measured: bool,
         weighted: bool,
         factor: float,
@@ -111,6 +120,7 @@ class SmoothTrials(Simulated):
         self.factor, self.loss = factor, loss
         self.scored = scored
         self._on, self._stepper, self._fine = on, stepper, fine
+        self._tolerances = tolerances
         self.nlp, self._squares = on(fine)
         self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
         about = stepper.about
@@ -136,17 +146,20 @@ class SmoothTrials(Simulated):
             for u in self._stepper.about.inputs
         ]
         start = np.array([initial[x] for x in self.unknowns.states])
-        ivp = IVP(trial.grid, start[:, None], self._values[number], signals)
-        stages = None
-        if not self._stepper.explicit:
+        ivp = IVP(
+            trial.grid, start[:, None], self._values[number], signals, tolerances=self._tolerances
+        )
+        stages, stepper = None, self._stepper
+        if not (stepper.explicit or stepper.adaptive):
             shape = (n, len(self._method[1]), N - 1)
             stages = (np.zeros(shape), np.zeros(shape))
-        run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N), stages)
+        states, step = rows[:n].reshape(n, 1, N), np.zeros(1)
+        run, raw = bind(stepper, ivp, states, stages, step, most_steps(stepper))
         late, sources = None, self._sources[number]
         if sources:
             given = replace(ivp, inputs=signals[: len(signals) - len(sources)])
-            late = DelayedTrial(self._stepper, given, sources, len(self._free))
-        return _TrialLoop(run, raw, rows[:n], rows[n:], start, stages, late)
+            late = DelayedTrial(stepper, given, sources, len(self._free))
+        return _TrialLoop(run, raw, rows[:n], rows[n:], start, stages, step, late)
 
     def _kind(self, name: str) -> int:
         return HELD if name in self.nlp.layout.held else LINEAR
@@ -187,9 +200,10 @@ class SmoothTrials(Simulated):
             self._ends[number][0] = states[:, -1]
             return
         trial.raw.trouble[:] = 0.0
+        trial.run.forget()
         for j, (begin, end) in enumerate(self.pieces(number)):
             trial.states[:, begin] = starts[j]
-            reached[:] = begin + 1
+            reached[:], trial.step[:] = begin + 1, 0.0
             trial.run.march(self._stepper.loop, begin, end)
             if reached[0] != end + 1:
                 raise Diverged(f"the simulation of {self.system.name}: {failure(trial.raw, 0)}")
@@ -331,7 +345,7 @@ class SmoothTrials(Simulated):
                 if isinstance(sweeper, Changes):
                     node[:, end] = carry
                     carry, mine = sweeper.adjoint(node, inputs)
-                elif isinstance(sweeper, Chain):
+                elif isinstance(sweeper, Chain | ChosenSteps):
                     sweeper.adjoint(begin, end, carry, node, inputs, mine)
                 else:
                     sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
@@ -343,23 +357,26 @@ class SmoothTrials(Simulated):
         result[: len(parameters)] = parameters
         return result
 
-    def _sweepers(self) -> list[Run | Chain | Changes]:
+    def _sweepers(self) -> list[Run | Chain | ChosenSteps | Changes]:
         """Sweeps that differentiate the steps of each trial."""
         if any(self._sources):
             return [trial.late.changes for trial in self._trials if trial.late is not None]
-        if self._stepper.fixed:
-            return [trial.run for trial in self._trials]
-        return [self._chain(trial) for trial in self._trials]
+        if self._stepper.adaptive:
+            about = (self._varied, self._chain)
+            return [ChosenSteps.of(trial.run, trial.raw, *about) for trial in self._trials]
+        return [
+            trial.run if trial.stages is None else self._chain(trial.raw.ivp, trial.stages)
+            for trial in self._trials
+        ]
 
-    def _chain(self, trial: _TrialLoop) -> Chain:
+    def _chain(self, ivp: IVP, stages: tuple[Array, Array]) -> Chain:
         """Equations of all implicit steps of a trial, differentiated at their stages."""
-        assert trial.stages is not None
-        library, ivp, about = self._stepper.library, trial.raw.ivp, self._stepper.about
+        library, about = self._stepper.library, self._stepper.about
         a, b, c = self._method
         time = ivp.time[:-1] + c[:, None] * np.diff(ivp.time)
         nodes = np.arange(len(ivp.time) - 1)
         inputs = [within(row[0], kind, nodes, c[:, None]) for row, kind in ivp.inputs]
-        rates, states = (part.reshape(len(part), -1) for part in trial.stages)
+        rates, states = (part.reshape(len(part), -1) for part in stages)
         given = np.reshape(inputs, (len(inputs), time.size))
         points = [rates, states, given, ivp.parameters.T, time.reshape(1, -1)]
         rows, columns = about.partials
@@ -400,7 +417,13 @@ class SmoothTrials(Simulated):
         return _sparse(states, (m, q.size)), _sparse(gaps, (n * len(gaps), q.size))
 
     def _along(
-        self, q: Array, sweeper: Run | Chain | Changes, trial: int, piece: int, begin: int, end: int
+        self,
+        q: Array,
+        sweeper: Run | Chain | ChosenSteps | Changes,
+        trial: int,
+        piece: int,
+        begin: int,
+        end: int,
     ) -> tuple[NDArray[np.intp], Array]:
         """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns);
         with delays those of delayed inputs, too, (nodes, n + D, columns)."""

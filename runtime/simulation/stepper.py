@@ -189,10 +189,12 @@ def bind(
     states: Array | None = None,
     stages: tuple[Array, Array] | None = None,
     steps: Array | None = None,
+    recorded: int = 0,
 ) -> tuple[Run, RawTrajectories]:
     """Bind the loop to its arrays and set the initial states. stages : arrays for x' and x at the
     stages of implicit steps. steps : (M,), lengths of first steps of an adaptive method, replaced
-    by those of the next ones."""
+    by those of the next ones. recorded : most steps of such a method that are kept, see
+    `Run.steps`; they end at each node."""
     about, shape = stepper.about, (ivp.members, len(ivp.time))
     states = np.empty((len(about.states), *shape)) if states is None else states
     values = np.empty((len(about.outputs) + len(about.limits), *shape))
@@ -219,6 +221,7 @@ def bind(
         stages,
         about.index,
         stepper.tables if stepper.apart else None,
+        recorded,
     )
     interrupted = np.zeros(members, dtype=bool)
     return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)

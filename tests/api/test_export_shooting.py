@@ -72,6 +72,7 @@ def algebraic():
         initial={q: 0.3, v: None, z: 0.2},
         unknown_inputs={F: (-1.0, 1.0)},
         method="radau-5",
+        substeps=1,
     )
 
 
@@ -161,6 +162,7 @@ REFUSED = {
         "system": Hybrid(oscillator(), events=[Event("stop", q + 1, resets={v: -v})])
     },
     "steps by trapezoid, .*use rk4 or radau-5": lambda: {"method": "trapezoid"},
+    "radau-5 chooses anew .*, substeps": lambda: {"method": "radau-5"},
     "several segments.*segments=1": lambda: {"segments": 2},
     "unknown delays of sensors, late": lambda: {
         "sensors": {"late": ks.sensor(q, delay=s)},

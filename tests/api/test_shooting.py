@@ -681,7 +681,7 @@ def test_optimisers_step_back_from_divergence():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": "euler"}, "method is one of rk4, radau-1"),
+        ({"method": "euler"}, "method is one of rk4, dormand-prince, radau-1"),
         ({"initial": {x: 0.5}}, "initial value of state v is missing; .* None or .low, high."),
         ({"initial": {x: 0.5, v: [0.0, 1.0]}}, r"initial v has 2 values, .* per trial \(1\)"),
         ({"initial": {x: 0.5, v: np.nan}}, "initial value of v must be one finite number, got nan"),

@@ -157,6 +157,16 @@ def test_error_follows_the_tolerance(name):
     assert (np.array(errors) < 300.0 * tolerances).all(), errors
 
 
+@pytest.mark.parametrize("tolerances", [{}, {"rtol": 1e-10, "atol": 1e-12}])
+def test_a_first_step_whose_newton_iteration_diverges(tolerances):
+    """The next one is no less exact for it."""
+    time = np.append(0.0, np.geomspace(0.4, 4e5, 7))
+    start = dict(zip(z[:3], [1.0, 0.0, 0.0], strict=True))
+    run = ks.simulate(robertson(), time, start, **RADAU, **tolerances)
+    reference = [0.98517211386, 0.004938274521]  # at 0.4 s, at 4e5 s
+    assert not run.message and run["z0"][[1, -1]] == pytest.approx(reference, rel=1e-9)
+
+
 def test_robertson_with_a_conserved_sum():
     """The third rate replaced by the sum: a differential-algebraic system of index 1."""
     found = end(robertson(algebraic=True), [1.0, 0.0, 0.0], 1e6, rtol=1e-9, atol=1e-15)

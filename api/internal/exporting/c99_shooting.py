@@ -104,6 +104,8 @@ def _check(problem: ShootingProblem) -> None:
         "known": bool(late),
         "has several segments, whose gaps are constraints; use segments=1, or export a "
         "Collocation": given.segments > 1,
+        f"has steps that {method} chooses anew for all values, which the C does not; give their "
+        "number per interval, substeps": given.steps.adaptive and method in METHODS,
         f"steps by {method}, which has no step in C; use {' or '.join(METHODS)}": (
             method not in METHODS
         ),

@@ -32,7 +32,7 @@ from kinesym.internal.problems.shooting_arguments import (
     shooting_program,
     smooth_program,
 )
-from kinesym.internal.problems.step_options import chooses_steps, methods_of
+from kinesym.internal.problems.step_options import methods_of
 from kinesym.internal.problems.unseen_jumps import Moved, judged, moved_by
 from kinesym.internal.running.finer_steps import finer_shooting
 from kinesym.internal.running.jump_events import with_events
@@ -78,7 +78,10 @@ class ShootingProblem:
             system = with_events(system, asked.unknown, objective, method, plain)
         eventful = system is not smooth
         if eventful:  # these have other defaults
-            method, threads = "rk4" if method is None and asked.substeps != 1 else method, None
+            method, threads = (
+                "rk4" if method is None and asked.substeps is not None else method,
+                None,
+            )
         given = shooting_arguments(
             system,
             asked.trials,
@@ -123,7 +126,8 @@ class ShootingProblem:
     def kernels(self) -> Program:
         """The kernels of the simulated trials, and their description."""
         if self.program is not None:
-            return shooting_program(self.program.problem, self.given.steps.method)
+            steps = self.given.steps
+            return shooting_program(self.program.problem, steps.method, steps.adaptive)
         assert isinstance(self.system, Hybrid)
         return hybrid_program(self.system)
 
@@ -234,7 +238,7 @@ class ShootingProblem:
         steps = given.steps
         words = f"{steps.method}, " + (
             f"rtol {steps.tolerances[0]:g}, atol {steps.tolerances[1]:g}"
-            if chooses_steps(steps.method)
+            if steps.adaptive
             else f"{steps.substeps} step{'s' * (steps.substeps > 1)} per interval"
         )
         return {**setting_of(given.model, given.trials, owned, (low, high)), "method": words}

@@ -98,9 +98,11 @@ def together(
     """Squares of many starts to be minimised side by side. None where they are solved one by one:
     hybrid models, delays, initial values that follow from parameters, segments, unknown inputs,
     other objectives than measurements, standard deviations on which estimates depend, implicit
-    methods, and problems that are too large."""
+    methods, those that choose their steps, and problems that are too large."""
     trials, unknowns, method = task.trials, given.unknowns, EXPLICIT.get(given.steps.method)
-    if problem is None or method is None or not isinstance(trials, SmoothTrials):
+    if problem is None or method is None or given.steps.adaptive:
+        return None
+    if not isinstance(trials, SmoothTrials):
         return None
     measured = trials.measured and trials.weighted and trials.factor > 0.0
     measured = measured and not (task.reweighs or trials.scored)

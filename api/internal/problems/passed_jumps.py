@@ -9,7 +9,6 @@ import numpy as np
 import sympy as sp
 
 from kinesym.internal.problems.simulation_arguments import SimulationArguments
-from kinesym.internal.problems.step_options import chooses_steps
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.step_error import Lost
@@ -56,7 +55,7 @@ def passed_jumps(
             f"{first.switch.said}, which the motion passes between t = {first.begin:g} and "
             f"{first.end:g} s"
         )
-        if chooses_steps(given.steps.method):
+        if given.steps.adaptive:
             words = words or f"{sentence}: steps that choose their length may not see it all"
         else:
             words = f"{sentence}: from there on the error of the steps is not known; {REMEDY}"

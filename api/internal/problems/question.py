@@ -50,7 +50,7 @@ class ShootingQuestion:
     unknown_inputs: Mapping[Any, Any] | None = None
     segments: int = 1
     threads: int | None = field(default=None, metadata=UNCOUNTED)
-    substeps: int = 1
+    substeps: int | None = None
     rtol: float = 1e-9
     atol: float = 1e-11
     sensors: Mapping[str, Any] | None = None

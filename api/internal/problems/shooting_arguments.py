@@ -74,9 +74,10 @@ from kinesym.symbolic.problem import Problem, algebraic_states
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 
-def shooting_program(problem: Problem, method: str) -> Program:
-    """Objective of the problem, at the nodes, and kernels for time stepping by a method."""
-    made, about = shooting_kernels(problem, SCHEMES.get(method))
+def shooting_program(problem: Problem, method: str, adaptive: bool = False) -> Program:
+    """Objective of the problem, at the nodes, and kernels for time stepping by a method. adaptive :
+    an implicit one chooses its steps."""
+    made, about = shooting_kernels(problem, SCHEMES.get(method), adaptive)
     program = without_hessians(transcribe(problem))
     return replace(
         program,
@@ -168,10 +169,11 @@ def shooting_arguments(
     unknown_inputs: Any,
     segments: int,
     threads: int | None,
-    options: tuple[int, float, float],
+    options: tuple[int | None, float, float],
 ) -> ShootingArguments:
     """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
-    what does not fit."""
+    what does not fit. Implicit steps are fixed if their number per interval is given, or with
+    delays."""
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
@@ -196,8 +198,17 @@ def shooting_arguments(
         model, listed = held.model, [*held.trials]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
-    steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
+    parts, rtol, atol = options
+    fixed = [*SCHEMES] if model.delays or parts is not None else []
+    parts = 1 if parts is None else parts
+    steps = checked_steps(methods, method, parts, rtol, atol, most, fixed)
     _check_unknowns(hybrid, listed, steps, segments, free)
+    if late.unknown and steps.adaptive:
+        raise ValueError(
+            f"the delay of sensor {next(iter(late.unknown))} is unknown, and its samples move "
+            f"between steps, which {steps.method} makes as long as its tolerances allow; use fixed "
+            "steps, of rk4, or of an implicit method with substeps"
+        )
     check_jumps(model, listed, asked)
     for delay in model.delays:
         if delay.tau.is_Symbol:  # expressions of what is unknown may have no bounds
@@ -338,6 +349,7 @@ class SmoothProgram:
             fine=given.fine,
             initial=given.starts,
             substeps=given.steps.substeps,
+            tolerances=given.steps.tolerances,
             measured=bool(objective.least_squares),
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=factor,
@@ -363,17 +375,19 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
         delays=given.delays,
     )
     begin = time.perf_counter()
-    built = _shooting(problem, tuple(problem.measurements), method)
+    built = _shooting(problem, tuple(problem.measurements), method, given.steps.adaptive)
     seconds = time.perf_counter() - begin
     compiling = built.compile if built.compile < seconds else 0.0  # it was kept
     return SmoothProgram(problem, built, {"derive": seconds - compiling, "compile": compiling})
 
 
 @lru_cache(maxsize=8)
-def _shooting(problem: Problem, measurements: tuple[str, ...], method: str) -> Built:
+def _shooting(
+    problem: Problem, measurements: tuple[str, ...], method: str, adaptive: bool
+) -> Built:
     """The library for trials, kept for the next problem that differs in numbers only; measurements
     : in their order, which equal problems need not share."""
-    return realise(shooting_program(problem, method), narrow=True)
+    return realise(shooting_program(problem, method, adaptive), narrow=True)
 
 
 @lru_cache(maxsize=8)

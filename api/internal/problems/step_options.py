@@ -26,19 +26,22 @@ ATOL = 1e-11
 @dataclass(frozen=True)
 class Steps:
     """The method, steps per interval of the grid for methods that do not choose them, relative and
-    absolute tolerance for those that do."""
+    absolute tolerance for those that do. adaptive : whether it chooses them."""
 
     method: str
     substeps: int
     tolerances: tuple[float, float]
+    adaptive: bool
 
 
 def methods_of(system: Model | Hybrid, derivatives: bool = False) -> tuple[str, ...]:
-    """Methods for a system, the default one first. derivatives : those of every step are wanted."""
+    """Methods for a system, the default one first. derivatives : those of every step are wanted,
+    which with delays are fixed ones."""
     if isinstance(system, Hybrid):
         explicit = sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error)
         return tuple(explicit) if derivatives else (*explicit, "trapezoid", *ADAPTIVE)
-    return (*(k for k, v in EXPLICIT.items() if not (derivatives and v.error)), *SCHEMES)
+    fixed = derivatives and bool(system.delays)
+    return (*(k for k, v in EXPLICIT.items() if not (fixed and v.error)), *SCHEMES)
 
 
 def checked_steps(
@@ -69,7 +72,7 @@ def checked_steps(
         raise ValueError(
             f"{method} takes fixed steps, shorter ones by substeps; {name} is a tolerance{of}"
         )
-    return Steps(method, substeps, tolerances)
+    return Steps(method, substeps, tolerances, method in chosen)
 
 
 def chooses_steps(method: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from kinesym.internal.problems.problem import highest_index
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.simulation_arguments import Input, SimulationArguments
-from kinesym.internal.problems.step_options import Steps, chooses_steps
+from kinesym.internal.problems.step_options import Steps
 from kinesym.runtime.arrays import Array, located
 from kinesym.runtime.signals.experiment import MOST_NODES
 from kinesym.runtime.signals.signal import Signal
@@ -39,8 +39,8 @@ class FinerSteps:
 def finer_steps(steps: Steps) -> FinerSteps:
     """Finer steps: tolerances tightened, or fixed steps halved; raises `ValueError` for tolerances
     that cannot be tightened."""
-    method, (rtol, atol) = steps.method, steps.tolerances
-    if not chooses_steps(method):
+    rtol, atol = steps.tolerances
+    if not steps.adaptive:
         return halved_steps(steps)
     if rtol < LEAST:
         raise ValueError(
@@ -75,7 +75,7 @@ def finer_shooting(
 ) -> tuple[ShootingArguments, FinerSteps, str]:
     """Arguments of shooting with finer steps, how these were made, and the name of a method of
     higher order, if there is one. Raises `ValueError` for steps that cannot be finer."""
-    if hybrid:
+    if hybrid or given.steps.adaptive:
         finer = finer_steps(given.steps)
         adaptive = next(name for name, scheme in EXPLICIT.items() if scheme.error)
         return replace(given, steps=finer.steps), finer, adaptive if finer.order else ""

@@ -118,7 +118,7 @@ def ball():
 @pytest.fixture(scope="module")
 def bound():
     """What a run of the ball is bound to."""
-    steps = Steps("dormand-prince", 1, (1e-9, 1e-11))
+    steps = Steps("dormand-prince", 1, (1e-9, 1e-11), True)
     start, inputs = {x: 1.0, v: 0.0}, {u: 0.0}
     arguments = simulation_arguments(ball(), TIME, start, None, inputs, steps, None, None)
     ivp = hybrid_ivp(ball(), arguments)
@@ -408,20 +408,25 @@ def test_arrays_of_a_chain(runs, changes):
 def test_stages_of_a_run(runs):
     """They fit the method, and are kept of one member."""
     whole = (np.zeros((2, 2, 4)), np.zeros((2, 2, 4)))
-    Run(*runs["trapezoid"][:-3], whole)
+    Run(*runs["trapezoid"][:-4], whole)
     for name, stages in (
         ("rk4", whole),
         ("trapezoid", (np.zeros((2, 4, 4)), np.zeros((2, 4, 4)))),
         ("trapezoid", (whole[0], np.zeros((2, 2, 3)))),
     ):
         with pytest.raises(ValueError):
-            Run(*runs[name][:-3], stages)
+            Run(*runs[name][:-4], stages)
 
 
 def test_numbers_of_tables_where_there_are_none(runs):
     """Only kernels with tables take them."""
     with pytest.raises(ValueError, match="0 numbers of tables are needed beside parameters"):
-        Run(*runs["rk4"][:-1], np.zeros(3))
+        Run(*runs["rk4"][:-2], np.zeros(3))
+
+
+def test_steps_are_recorded_where_they_are_chosen(runs):
+    with pytest.raises(ValueError, match="where a method chooses them"):
+        Run(*runs["rk4"][:-1], 5)
 
 
 # -- kernels, and matrices ------------------------------------------------------------------------

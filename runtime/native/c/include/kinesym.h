@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 10
+#define KINESYM_ABI 11
 
 typedef struct {
     const double *data;
@@ -105,6 +105,14 @@ typedef struct {
     const double *c, *a, *error, *dense, *inverse, *to, *from, *eigen;
 } ks_tableau;
 
+/* The steps that an adaptive method takes of one member, `count` so far: number k ends at time[k] and has
+ * x at its begin in begin (room, n); of an implicit method, x' and x at its stages are in rates and
+ * states (room, stages, n). */
+typedef struct {
+    ptrdiff_t count;
+    double *time, *begin, *rates, *states;
+} ks_record;
+
 /* One task of time stepping. Letters: n states, m inputs, r parameters. */
 typedef struct {
     const ks_kernel *rhs;     /* x' from x, u, p, t; NULL if the model is not explicit */
@@ -136,6 +144,9 @@ typedef struct {
        written to (n, stages, n_nodes - 1), with the ends of the intervals as one more stage if there
        are algebraic states and no stage is there. */
     double *stage_rates, *stage_states;
+    /* Of an adaptive method and one member, unless NULL: steps end at each node, and those that are
+       taken are recorded. There is room for `budget` more. */
+    ks_record *record;
     int threads;
     /* A call takes at most `budget` >= 1 steps of each block of members, so that the caller can hear
        signals; the next one, `resumed`, goes on from here: */

@@ -2,7 +2,7 @@
  * output (Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, sections II.4 to II.6).
  *
  * Every lane has a time and a step of its own. Inputs have kinks or jumps at the nodes: no step
- * crosses one.
+ * crosses one, nor does one that is recorded.
  */
 #ifndef KINESYM_ADAPTIVE_H
 #define KINESYM_ADAPTIVE_H
@@ -53,6 +53,14 @@ static void ks_ad_error(ks_ad *d) {
     ks_store(d->size, ks_sqrt(sum / (double)(d->n > 0 ? d->n : 1)));
 }
 
+/* Records the step to the time `after`, of one member */
+static void ks_ad_record(const ks_ad *d, double after) {
+    ks_record *record = d->r->record;
+    double *begin = record->begin + record->count * d->n;
+    for (ptrdiff_t i = 0; i < d->n; i++) begin[i] = ks_first(d->x[i]);
+    record->time[record->count++] = after;
+}
+
 /* Writes the nodes of lane l in (t, t + h] and moves on */
 static void ks_ad_accept(ks_ad *d, int l, double target) {
     const ks_run *r = d->r;
@@ -61,6 +69,7 @@ static void ks_ad_accept(ks_ad *d, int l, double target) {
     const V *end = d->k[m->stages];
     const double after = d->t[l] + d->h[l] >= target ? target : d->t[l] + d->h[l];
     ptrdiff_t node = d->at[l] + 1;
+    if (r->record != NULL) ks_ad_record(d, after);
     for (; node <= d->end && r->time[node] <= after; node++) {
         const double s = (r->time[node] - d->t[l]) / d->h[l];
         int finite = 1;
@@ -95,8 +104,8 @@ static void ks_ad_accept(ks_ad *d, int l, double target) {
 /* How far the next step of lane l may go */
 static double ks_ad_target(const ks_ad *d, int l) {
     const ptrdiff_t i = d->at[l];
-    if (d->m == 0 || !d->open[l]) return d->r->time[d->end];
-    return d->r->time[i + 1];
+    const int across = d->m == 0 && d->r->record == NULL;
+    return d->r->time[across || !d->open[l] ? d->end : i + 1];
 }
 
 /* One step of all lanes, accepted or not. Returns whether some lane goes on. */

@@ -3,13 +3,15 @@
  * polynomial of the stages as dense output.
  *
  * Every lane has a time, a step, derivatives and factors of its own; they are computed for all lanes
- * at once. Inputs have kinks or jumps at the nodes: no step crosses one.
+ * at once. Inputs have kinks or jumps at the nodes: no step crosses one, nor does one that is recorded.
  */
 #ifndef KINESYM_RADAU_H
 #define KINESYM_RADAU_H
 #include "kinesym_stages.h"
 
 #define KS_RADAU_ITERATIONS 7
+/* Corrections of steps that are recorded, at most */
+#define KS_RADAU_POLISH 10
 /* Errors of Newton's method shrink so fast that derivatives are kept. */
 #define KS_RADAU_FAST 1e-3
 /* Steps that would grow by less are kept, and their factors. */
@@ -93,7 +95,8 @@ KS_PART void ks_ra_newton(ks_radau *d) {
             const double now = sizes[l] / last[l];
             if (step > 1) {
                 const double mean = step == 2 ? now : sqrt(now * rate[l]);
-                d->slow[l] = mean, d->left[l] = mean / (1.0 - mean);
+                /* where it diverges, that says nothing of the next step */
+                d->slow[l] = mean, d->left[l] = mean < 0.99 ? mean / (1.0 - mean) : 1.0;
                 const double predicted =
                     d->left[l] * sizes[l] * pow(mean, KS_RADAU_ITERATIONS - 1 - step) / d->enough;
                 if (!(mean < 0.99))
@@ -195,6 +198,45 @@ KS_PART void ks_ra_between(ks_radau *d, const double *after) {
     }
 }
 
+/* Solves the stages of one member to rounding, where corrections shrink no more: derivatives of a step
+ * are those of its equations. */
+KS_PART void ks_ra_polish(ks_radau *d) {
+    ks_stages *s = &d->s;
+    const ptrdiff_t count = s->r->method.implicit * s->n;
+    double size[KS_LANES], last = INFINITY;
+    for (int step = 0; step < KS_RADAU_POLISH; step++) {
+        V sum = ks_splat(0.0);
+        ks_stages_residual(s);
+        ks_stages_correct(s);
+        for (ptrdiff_t k = 0; k < count; k++) {
+            const V part = s->g[k] * d->weight[k % s->n];
+            sum += part * part;
+        }
+        ks_store(size, ks_sqrt(sum / ((double)s->r->method.implicit * d->weighted)));
+        if (!(size[0] < 0.5 * last)) return;
+        for (ptrdiff_t k = 0; k < count; k++) s->z[k] += s->g[k];
+        if (d->rtol * size[0] < 2.3e-16) return;
+        last = size[0];
+    }
+}
+
+/* Records the step to the time `after`, of one member */
+KS_PART void ks_ra_record(const ks_radau *d, double after) {
+    const ks_stages *s = &d->s;
+    ks_record *record = s->r->record;
+    const int stages = s->r->method.stages;
+    const V inverse = 1.0 / ks_load(s->h);
+    for (ptrdiff_t k = 0; k < s->n; k++) {
+        record->begin[record->count * s->n + k] = ks_first(s->x[k]);
+        for (int i = 0; i < stages; i++) {
+            const ptrdiff_t place = (record->count * stages + i) * s->n + k;
+            record->rates[place] = ks_first(inverse * ks_stages_rate(s, i, k));
+            record->states[place] = ks_first(s->x[k] + s->z[i * s->n + k]);
+        }
+    }
+    record->time[record->count++] = after;
+}
+
 /* Writes the nodes of lane l in (t, t + h] and moves on */
 KS_PART void ks_ra_accept(ks_radau *d, int l, double after) {
     ks_stages *s = &d->s;
@@ -204,6 +246,7 @@ KS_PART void ks_ra_accept(ks_radau *d, int l, double after) {
     double *x = (double *)s->x + l, *z = (double *)s->z + l, *last = (double *)d->last + l;
     double *rate = (double *)s->rate + l, w[KS_UNKNOWN_MOST];
     ptrdiff_t node = s->at[l] + 1;
+    if (r->record != NULL) ks_ra_polish(d), ks_ra_record(d, after);
     for (; node <= d->end && r->time[node] <= after; node++) {
         int finite = 1;
         ks_stages_weights(&r->method, (r->time[node] - s->t[l]) / s->h[l], 0, w);
@@ -247,7 +290,8 @@ KS_PART double ks_ra_length(const ks_radau *d, int l, double *after) {
     const ks_run *r = s->r;
     *after = s->t[l];
     if (!d->open[l]) return 1.0;
-    const double target = r->time[s->m == 0 ? d->end : s->at[l] + 1], rest = target - s->t[l];
+    const int across = s->m == 0 && r->record == NULL;
+    const double target = r->time[across ? d->end : s->at[l] + 1], rest = target - s->t[l];
     const double h = ks_ra_part(d->wanted[l], rest);
     *after = h == rest ? target : s->t[l] + h;
     return h;
@@ -397,7 +441,8 @@ KS_PART int ks_ra_begin(ks_radau *d, ptrdiff_t begin) {
     }
     ks_load_states(r, s->first, s->count, begin, s->x);
     ks_stages_consistent(s, d->open, 0.0);
-    if (begin == 0 && s->some_algebraic) ks_store_states(r, s->first, s->count, 0, s->x);
+    if (begin == 0 && s->some_algebraic && r->record == NULL)
+        ks_store_states(r, s->first, s->count, 0, s->x);
     for (int l = 0; l < s->count; l++)
         if (d->wanted[l] <= 0.0) d->wanted[l] = ks_first_step(r, l, s->x, s->rate);
     return some;
