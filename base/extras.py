@@ -14,8 +14,8 @@ EXTRAS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "gait": {"ezc3d": "kinesym.gait reads and writes C3D files with ezc3d"},
         "jax": {"jax": "kinesym.export to the target 'jax' makes functions with jax"},
         "petab": {
-            "libsbml": "kinesym.sbml and kinesym.petab read models in SBML with python-libsbml",
-            "yaml": "kinesym.petab reads YAML with PyYAML",
+            "libsbml": "kinesym.sbml and kinesym.petab read models with libsbml",
+            "yaml": "kinesym.petab reads problems with yaml",
         },
         "studies": {
             "cloudpickle": "kinesym.Study sends tasks to its workers with cloudpickle",

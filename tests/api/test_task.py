@@ -167,7 +167,6 @@ def made(done=[]):  # noqa: B006
     [
         ({"segments": 1.5}, "segments must be at least 1 and whole, got 1.5"),
         ({"segments": "two"}, "segments must be at least 1 and whole, got 'two'"),
-        ({"substeps": None}, "substeps must be at least 1 and whole, got None"),
     ],
 )
 def test_steps(changes, words):
