@@ -18,7 +18,7 @@ shows the stages from the symbolic problem to the compiled library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -437,12 +437,11 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
 
 def _begun(asked: Question) -> Draft:
     """Draft of a question before the first rewrite."""
-    once = isinstance(asked.trials, Iterator)
     return Draft(
         question=asked,
         scheme=scheme_named(asked.scheme),
         system=asked.system,
-        trials=list(asked.trials) if once else asked.trials,
+        trials=asked.trials,
         unknown=asked.unknown,
         known=asked.known,
         objective=asked.objective,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,9 @@ class Question:
     noise: Mapping[Any, Any] | None = None
     homotopy: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", _kept(self.trials))
+
 
 @dataclass(frozen=True, eq=False)
 class ShootingQuestion:
@@ -54,3 +57,11 @@ class ShootingQuestion:
     rtol: float = 1e-9
     atol: float = 1e-11
     sensors: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", _kept(self.trials))
+
+
+def _kept(trials: Any) -> Any:
+    """Trials that can be looked at more than once."""
+    return list(trials) if isinstance(trials, Iterator) else trials
