@@ -29,6 +29,7 @@ LOADED = ks.Model("loaded", [x], [F], [m, p, q], [x.diff(t) + (p + q * m) * x - 
 RESTING = ks.Model("resting", [x], [], [p, q], [x.diff(t)], {"y": p * x + q})
 SEEN = ks.Experiment(TIME, measurements={x: WAVE, "y": WAVE})
 MIXED = ks.Model("mixed", [x], [], [a, b, c], [x.diff(t) + ((1 - c) * a + c * b) * x])
+LATE = ks.Model("late", [x], [F], [a], [x.diff(t) - F], {"y": a * x**8})
 KINKED = ks.Model("kinked", [x], [F], [m, k], [m * x.diff(t) + k * sp.Abs(x) - k * F])
 
 THREE = (
@@ -144,6 +145,11 @@ CASES = {
         (MIXED, FREE, {a: None, b: None}),
         {"known": {c: 0}},
         "b cannot be known from x: fix it, or give it a prior",
+    ),
+    "what is seen late from rest": (
+        (LATE, ks.Experiment(TIME, inputs={F: WAVE}, measurements={"y": WAVE}), {a: None}),
+        {"boundary": [ks.at_start(x)]},
+        "",
     ),
     "a kink": ((KINKED, FORCED, {m: None, k: None}), {}, ""),
 }
