@@ -107,6 +107,10 @@ def test_a_sign_is_a_step_whose_width_is_fitted() -> None:
     assert found.tried[0].term == "tanh(v/width)"
     assert found.fit.parameters["width_of_term_in_v"] < 0.05
     assert abs(found.fit.parameters["term_in_v"] + 0.6) < 0.03
+    values = [
+        f"{name} = {found.fit.parameters[name]:.4g} +- " for name in list(found.fit.parameters)[-2:]
+    ]
+    assert all(words in str(found) for words in ["fit without unknown forces", *values])
 
 
 def test_what_cannot_be_late_is_said() -> None:
