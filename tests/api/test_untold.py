@@ -190,6 +190,19 @@ def test_a_fit_names_combinations_that_are_neither_powers_nor_sums():
     assert "p, m and q are not identifiable together, only as m*q and m*q**2 + p" in str(fit)
 
 
+def test_few_of_many_groups_are_named():
+    alone = {p: ks.per_trial() for p in ALL}
+    task = ks.Collocation(SPRING, [FORCED] * 5, alone, scheme="midpoint")
+    with pytest.warns(UserWarning, match=r"b\[2\] cannot .*; 2 more such groups$"):
+        task.solve({m: 1.0, k: 1.0, b: 1.0}, max_iterations=1)
+
+
+def test_a_combination_without_an_expression_is_said_to_be_there():
+    power = ks.Model("power", [x], [F], [p, q], [x.diff(t) + p**q * x - F])
+    words = said(ks.Collocation(power, FORCED, {p: None, q: None}))
+    assert words.startswith("p and q cannot be known from x, at most combinations that were not")
+
+
 def test_what_takes_long_is_left_out():
     task = ks.Collocation(SPRING, FORCED, ALL)
     assert [untold(task.problem, most) for most in (1000, 20_000)] == [(), ()]
