@@ -90,8 +90,9 @@ class Design(Displayed):
         end = f"{longest:.4g} s come to {_told(error)}"
         if self.values[1] > goal:
             return f"no duration comes to {goal:g}: {end}"
-        more = f"; {end}" if longest > self.seconds else ""
-        return f"{self.seconds:.4g} s come to {goal:g}{more}"
+        if len(self.durations) == 1:
+            return f"{self.seconds:.4g} s, the shortest that may be, come to {_told(error)}"
+        return f"{self.seconds:.4g} s come to {goal:g}; {end}"
 
     @property
     def seconds(self) -> float:

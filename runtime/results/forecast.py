@@ -155,12 +155,13 @@ class Forecast(Displayed):
         for name, row, quantity in known:
             own = quantity.own_error * errors[name] / row.standard_error  # of correlated noise
             off = np.abs(np.subtract(quantity.limits, quantity.best.value)) / own
-            if (away := float(off.min())) < _ENDS:
-                bound = quantity.shown(quantity.limits[int(off.argmin())])
-                yield (
-                    f"the bound {bound:g} of {name} is {in_errors(f'{away:.2g}')} away: about "
-                    f"{100.0 * float(ndtr(-away)):.2g} % of estimates will be at it"
-                )
+            for limit, away in zip(quantity.limits, off.tolist(), strict=True):
+                if away < _ENDS:
+                    yield (
+                        f"the bound {quantity.shown(limit):g} of {name} is "
+                        f"{in_errors(f'{away:.2g}')} away: about "
+                        f"{100.0 * float(ndtr(-away)):.2g} % of estimates will be at it"
+                    )
 
     def _bends(self, known: Sequence[_Known]) -> Iterator[str]:
         variance = self.fit.uncertainty[0].variance

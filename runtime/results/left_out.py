@@ -108,6 +108,12 @@ class LeftOut(Saved):
         return [name for name in self.lost if not (whole and name.endswith("]"))]
 
     @property
+    def _freed(self) -> list[str]:
+        """Names of parameters that a new solve has moved from a bound."""
+        left = (self.errors_before == 0.0) & (self.errors > 0.0)
+        return [name for name, own in zip(self.names, left, strict=True) if own]
+
+    @property
     def _heading(self) -> str:
         how = "solved again" if self.solved else "to first order"
         words = f"without {self.what} ({counted(self.samples, 'sample')}), {how}"
@@ -122,13 +128,17 @@ class LeftOut(Saved):
             return self.note
         lost = [f"{listed(self.lost_of_others)} not determined"] if self.lost_of_others else []
         doubt = f"a second step adds {in_errors(f'{self.more:.2g}')}: solve again, solve=True"
-        return "; ".join([*lost, most_changed(self.in_errors), *[doubt] * self.doubtful])
+        some = self._freed
+        free = [f"{listed(some)} left {'its bound' if len(some) == 1 else 'their bounds'}"]
+        most = most_changed(self.in_errors)
+        return "; ".join([*lost, *free[: len(some)], most, *[doubt] * self.doubtful])
 
     def __str__(self) -> str:
         rows = [("", "estimate", "std. error", "of all", "std. error", "change [std. errors]")]
         pairs = zip(self.values, self.errors, self.before, self.errors_before, strict=True)
         for (name, off), (v, e, b, s) in zip(self.in_errors.items(), pairs, strict=True):
-            rows.append((name, f"{v:.6g}", f"{e:.2g}", f"{b:.6g}", f"{s:.2g}", f"{off:+.2g}"))
+            change = "from its bound" if name in self._freed else f"{off:+.2g}"
+            rows.append((name, f"{v:.6g}", f"{e:.2g}", f"{b:.6g}", f"{s:.2g}", change))
         return "\n".join([self._heading, *(f"  {line}" for line in aligned(rows, [0]))])
 
     def __repr__(self) -> str:

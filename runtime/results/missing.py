@@ -103,9 +103,7 @@ class Missing(Displayed):
             head = f"{self.model}: no term was tried"
         rows = [("step", "added to", "term", "value", "log L", "p")]
         for row in self.tried:
-            error = f"{row.coefficient:.4g}"
-            if row.standard_error > 0.0:  # none at a bound
-                error += f" +- {row.standard_error:.2g}"
+            error = f"{row.coefficient:.4g}{_error(row.standard_error)}"
             p = f"{row.p:.2g}" + " *" * self._is_found(row)
             gain = f"{row.gain:+.4g}" if np.isfinite(row.gain) else "failed"
             rows.append((str(row.step + 1), row.where, row.term, error, gain, p))
@@ -119,10 +117,18 @@ class Missing(Displayed):
             for name, others in self.alike.items()
             if others
         ]
+        if self.found and self.fit.success:  # widths are known while terms are tried
+            own = [
+                f"{name} = {row.value:.4g}{_error(row.standard_error)}"
+                for name, row in self.fit.parameters.table.items()
+                if any(name == one or name.endswith(f"_of_{one}") for one in self.found)
+            ]
+            found.insert(0, f"  fit without unknown forces: {listed(own)}")
         failed = [f"{r.term} in {r.where}" for r in self.tried if not np.isfinite(r.gain)]
         if failed:
             words = listed(dict.fromkeys(failed))
-            found.append(f"  fits with {words} failed: it is not known whether that is missing")
+            is_it = "these are" if len({*failed}) > 1 else "that is"
+            found.append(f"  fits with {words} failed: it is not known whether {is_it} missing")
         for where in dict.fromkeys(force.where for force in self.forces):
             after = f", {self._rms(where, 'after'):.3g} with these terms" if self.found else ""
             found.append(f"  unknown force in {where}: rms {self._rms(where, 'before'):.3g}{after}")
@@ -156,3 +162,7 @@ class Missing(Displayed):
         axes[-1, 0].set_xlabel("time [s]")
         figure.suptitle(plain(f"{self.model}: what the model lacks"))
         return figure
+
+
+def _error(error: float) -> str:
+    return f" +- {error:.2g}" if error > 0.0 else ""  # none at a bound

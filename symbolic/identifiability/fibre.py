@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.symbolic.identifiability.alike import exchanges
 from kinesym.symbolic.identifiability.null import Asked, Silent
 from kinesym.symbolic.identifiability.real import Reals, coefficients
 from kinesym.symbolic.identifiability.system import System
@@ -162,13 +163,13 @@ class Fibre:
 
     def _images(self, base: int) -> tuple[list[Root], int]:
         moves = self._moves()
-        several = [(move,) for move in moves] + [
-            (a, b) for a, b in combinations(moves, 2) if not set(a) & set(b)
-        ]
+        several: list[tuple[Move, ...]] = [(move,) for move in moves]
+        several += [(a, b) for a, b in combinations(moves, 2) if not set(a) & set(b)]
         if len(several) > _IMAGES:
             chosen = self.generator.permutation(len(several) - len(moves)) + len(moves)
             kept = [*range(len(moves)), *chosen[: max(_IMAGES - len(moves), 0)]]
             several = [several[k] for k in kept]
+        several += self._exchanges()
         values = np.array([moved(self.values[base], some) for some in several])
         found = list[Root]()
         size = len(self.asked.system.steps) * (2 * self.order + 4)
@@ -179,6 +180,15 @@ class Fibre:
             for k in np.flatnonzero(errors < 1e-9):
                 found.append(Root(base, rows[k], 0.0, several[first + k]))
         return found, len(several)
+
+    def _exchanges(self) -> list[tuple[Move, ...]]:
+        """Exchanges of states whose equations are alike, with what goes with them."""
+        number = {place: k for k, place in enumerate(self.places)}
+        found = list[tuple[Move, ...]]()
+        for places in exchanges(self.asked.system):
+            pairs = ((number.get(a, -1), number.get(b, -1)) for a, b in places.items())
+            found.append(tuple(pair for pair in pairs if -1 < pair[0] < pair[1]))
+        return [moves for moves in dict.fromkeys(found) if moves]
 
     # -- starts ----------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ from kinesym.symbolic.prime_field import Residues, echelon, null_space, rank
 _MEMORY = 3e7
 #: Operations that take as long as the call of a function for a step.
 _CALL = 500
+#: Orders that are waited for from special starts at least: from rest, x**8 is seen at order 8.
+_FROM_REST = 24
 #: Primes that are tried for one that has points of the model.
 _PRIMES = 4
 
@@ -60,9 +62,11 @@ class Asked:
         """Number of orders without further rank after which there is no more. One where
         derivatives by all starts are there: rows of order k + 1 that are combinations of those
         before stay so when they are differentiated (Hermann and Krener 1977, IEEE Trans. Autom.
-        Control 22, 728-740). From special starts there is no bound: twice as many as unknowns."""
+        Control 22, 728-740). From special starts there is no bound: twice as many as unknowns, or
+        more if these are few."""
         n = len(self.unknowns.constants) + len(self.system.starts)
-        return 2 * n + 2 if self.special else n if self.unknowns.inputs else 1
+        special = max(2 * n + 2, _FROM_REST)
+        return special if self.special else n if self.unknowns.inputs else 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -40,6 +40,9 @@ _FITS = 1e-8
 _SURE = 1e-7
 #: Iterations to solutions at points around.
 _TURNS = 12
+
+#: Values of all symbols, as a function of others.
+Image = Callable[[Reals], Reals]
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,9 @@ def searched(sought: Sought) -> Search:
     if not fibre.usable or not fresh.usable:
         return Search(why_not="the outputs have no real values at random points")
     roots, tries = fibre.roots()
-    found = list[tuple[dict[int, sp.Expr | None], Root]]()
+    found, images = list[tuple[dict[int, sp.Expr | None], Root]](), list[Image]()
     for root in sorted(roots, key=lambda root: (len(root.moves) == 0, len(root.moves))):
-        if _met(root, found, fibre, sought):
+        if _met(root, found, images, fibre, sought):
             continue
         changes = _named(root, fibre, sought)
         if not sought.known & changes.keys() or _contains(changes, [c for c, _ in found]):
@@ -109,12 +112,14 @@ def searched(sought: Sought) -> Search:
             sure = root.left < _SURE and _stands(root, fibre)
         if sure:
             found.append((changes, root))
+            images += [_image(complete, sought)] if len(complete) == len(changes) else []
     return Search(tuple(_solution(c, root, fibre, fresh, sought) for c, root in found), tries)
 
 
 def _met(
     root: Root,
     found: Sequence[tuple[dict[int, sp.Expr | None], Root]],
+    images: Sequence[Image],
     fibre: Fibre,
     sought: Sought,
 ) -> bool:
@@ -122,24 +127,24 @@ def _met(
     something is not positive that must be."""
     values = np.array([v[root.base] for v in _every(fibre, sought)])
     n = len(root.values)
-    once = [_image(values, changes, sought) for changes, _ in found if None not in changes.values()]
-    once += [one.values for _, one in found if one.base == root.base]
-    if any(root.values[k] <= 0 for k in sought.positive):
-        named = [changes for changes, _ in found if None not in changes.values()]
-        once += [
-            _image(_image(values, first, sought), second, sought)
-            for first in named
-            for second in named
-        ]
-    return any(np.allclose(one[:n], root.values, rtol=1e-3) for one in once)
+    once = [image(values) for image in images]
+    excluded = any(root.values[k] <= 0 for k in sought.positive)
+    twice = [image(one) for one in once for image in images] if excluded else []
+    there = [one.values for _, one in found if one.base == root.base]
+    every = (*once, *there, *twice)
+    return any(np.allclose(one[:n], root.values, rtol=1e-3) for one in every)
 
 
-def _image(values: Reals, changes: Mapping[int, sp.Expr | None], sought: Sought) -> Reals:
-    """Values of all symbols after changes."""
-    found = values.copy()
-    for k, value in _values(changes, sought.symbols, list(values)).items():
-        found[k] = value
-    return found
+def _image(changes: Mapping[int, sp.Expr], sought: Sought) -> Image:
+    """Values of all symbols after changes, as a function of their values."""
+    others = sp.lambdify(sought.symbols, [*changes.values()], "numpy")
+
+    def image(values: Reals) -> Reals:
+        found = values.copy()
+        found[[*changes]] = others(*values)
+        return found
+
+    return image
 
 
 def _contains(

@@ -215,7 +215,11 @@ class Identifiability(Displayed):
         words += [f"{more} more"] if more > 0 else []
         if not group.complete:
             others = others[:_SHOWN] if of is not None else []
-            words += ["together with " + together(others)] if others else ["some way together"]
+            words += (
+                ["together with " + together(others)]
+                if others
+                else ["combinations that were not found"]
+            )
         return together(words)
 
     def _words(self, group: Group, of: int | None = None) -> list[str]:

@@ -48,7 +48,7 @@ def said(search: Search) -> Iterator[str]:
         if one.excluded:
             verb = "is" if len(one.excluded) == 1 else "are"
             yield f"{_sentence(one)}, but not as {together(one.excluded)} {verb} positive"
-    if not allowed and search.tries:
+    if search.tries:
         other = "no other" if search.solutions else "no"
         yield f"{other} second solution was found in {search.tries} tries"
 

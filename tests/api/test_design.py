@@ -213,6 +213,8 @@ def test_the_shortest_experiment_is_the_first_that_comes_to_the_goal(kind: str) 
     assert len(found.plot().axes) == 2
     never = ks.design(problem, guess, {"duration": (2.0, 20.0)}, goal=1e-4)
     assert "no duration comes to 0.0001: 20 s come to" in str(never)
+    met = ks.design(problem, guess, {"duration": (5.0, 20.0)}, goal=10.0)
+    assert f"5 s, the shortest that may be, come to {met.values[1]:.3g}" in str(met)
 
 
 def test_a_course_with_a_duration_is_designed_for_the_longest() -> None:

@@ -176,6 +176,16 @@ def test_a_bound_within_two_standard_errors_is_told(kind):
     assert f"{2.1 * error / slope(TIME, 0.1, 0.1):.2g} standard errors away" in words
 
 
+def test_both_bounds_that_are_near_are_told():
+    trial = ks.Experiment(TIME, measurements={x: TIME, z: TIME}, std={x: 0.1, z: 0.2})
+    error = slope(TIME, 0.1)
+    problem = ks.Collocation(LINES, trial, {a: (0.0, 2.0 * error), b: None})
+    for words, bound in zip(
+        ks.forecast(problem, {**GUESS, a: error}).doubts, (0.0, 2.0 * error), strict=True
+    ):
+        assert words.startswith(f"the bound {bound:g} of a is 1 standard error away: about 16 %")
+
+
 def test_other_terms_of_the_objective_draw_the_fit_away():
     """By collocation and by shooting alike: what a fit of the record without noise gives."""
     time, model = np.linspace(0.0, 2.0, 41), ks.Model("decay", [x], [], [k], [x.diff(t) + k * x])

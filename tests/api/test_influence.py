@@ -161,6 +161,7 @@ def test_a_parameter_leaves_its_bound_where_it_is_solved_again():
     first, again = (fit.without(window=(1.5, 2.0), solve=solve) for solve in (False, True))
     assert abs(first.parameters["b"]) < 1e-6
     assert again.parameters["b"] == pytest.approx(1.0, rel=1e-6) and again.errors[1] > 0.0
+    assert "b left its bound" in str(again) and "bound" not in str(first)
 
 
 @pytest.mark.parametrize("kind", ["collocation", "shooting"])

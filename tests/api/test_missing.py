@@ -100,6 +100,14 @@ def test_what_is_exchanged_is_found(force: Any, library: str, name: str, value: 
     assert abs(row.value - value) < 4.0 * row.standard_error < 0.1 * abs(value)
 
 
+def test_a_force_that_no_term_is_is_said() -> None:
+    """A stop on one side."""
+    found = recorded(-k * x - b * v + u - 20 * sp.Max(x - 0.4, 0)).missing("cubic")
+    assert found.found == []
+    assert "the record wants something that no term of the library is" in str(found)
+    assert "wants something" not in str(fit(0.0).missing(["bias", "cubic"]))
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_sign_is_a_step_whose_width_is_fitted() -> None:
     found = recorded(-k * x - b * v + u - 0.6 * sp.sign(v), 8).missing([sp.sign(v), v**3], most=1)
@@ -107,6 +115,10 @@ def test_a_sign_is_a_step_whose_width_is_fitted() -> None:
     assert found.tried[0].term == "tanh(v/width)"
     assert found.fit.parameters["width_of_term_in_v"] < 0.05
     assert abs(found.fit.parameters["term_in_v"] + 0.6) < 0.03
+    values = [
+        f"{name} = {found.fit.parameters[name]:.4g} +- " for name in list(found.fit.parameters)[-2:]
+    ]
+    assert all(words in str(found) for words in ["fit without unknown forces", *values])
 
 
 def test_what_cannot_be_late_is_said() -> None:

@@ -29,6 +29,7 @@ LOADED = ks.Model("loaded", [x], [F], [m, p, q], [x.diff(t) + (p + q * m) * x - 
 RESTING = ks.Model("resting", [x], [], [p, q], [x.diff(t)], {"y": p * x + q})
 SEEN = ks.Experiment(TIME, measurements={x: WAVE, "y": WAVE})
 MIXED = ks.Model("mixed", [x], [], [a, b, c], [x.diff(t) + ((1 - c) * a + c * b) * x])
+LATE = ks.Model("late", [x], [F], [a], [x.diff(t) - F], {"y": a * x**8})
 KINKED = ks.Model("kinked", [x], [F], [m, k], [m * x.diff(t) + k * sp.Abs(x) - k * F])
 
 THREE = (
@@ -145,6 +146,11 @@ CASES = {
         {"known": {c: 0}},
         "b cannot be known from x: fix it, or give it a prior",
     ),
+    "what is seen late from rest": (
+        (LATE, ks.Experiment(TIME, inputs={F: WAVE}, measurements={"y": WAVE}), {a: None}),
+        {"boundary": [ks.at_start(x)]},
+        "",
+    ),
     "a kink": ((KINKED, FORCED, {m: None, k: None}), {}, ""),
 }
 
@@ -182,6 +188,19 @@ def test_a_fit_names_combinations_that_are_neither_powers_nor_sums():
     with pytest.warns(UserWarning, match="p, m and q cannot be known from x, at most"):
         fit = task.solve({p: 0.2, m: 1.0, q: 0.4})
     assert "p, m and q are not identifiable together, only as m*q and m*q**2 + p" in str(fit)
+
+
+def test_few_of_many_groups_are_named():
+    alone = {p: ks.per_trial() for p in ALL}
+    task = ks.Collocation(SPRING, [FORCED] * 5, alone, scheme="midpoint")
+    with pytest.warns(UserWarning, match=r"b\[2\] cannot .*; 2 more such groups$"):
+        task.solve({m: 1.0, k: 1.0, b: 1.0}, max_iterations=1)
+
+
+def test_a_combination_without_an_expression_is_said_to_be_there():
+    power = ks.Model("power", [x], [F], [p, q], [x.diff(t) + p**q * x - F])
+    words = said(ks.Collocation(power, FORCED, {p: None, q: None}))
+    assert words.startswith("p and q cannot be known from x, at most combinations that were not")
 
 
 def test_what_takes_long_is_left_out():

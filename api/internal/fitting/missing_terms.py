@@ -331,6 +331,7 @@ class _Search:
                 driven = freed if freed.success else driven
                 chosen[-1] = term if freed.success else replace(term, bounds=None)
             last |= dict.fromkeys(rows, driven)
+        remarks += [] if chosen else self._unexplained(first)
         whole = self.fitted(chosen, driven, []) if chosen else self.fit
         if not whole.success:
             remarks.append(
@@ -355,6 +356,16 @@ class _Search:
         if error is None or error.note or not error.matters:
             return []
         return [f"the grid {error}; terms may only explain that, see fit.grid_error()"]
+
+    def _unexplained(self, driven: Solution) -> list[str]:
+        """A note on forces that the record wants, where no term is them."""
+        gain = driven.log_likelihood - self.fit.log_likelihood if driven.success else 0.0
+        if erfc(max(gain, 0.0) ** 0.5) * len(self.rows) > self.level:
+            return []
+        return [
+            f"with unknown forces log L is {gain:+.4g}: the record wants something that no term of "
+            "the library is"
+        ]
 
     def _wrong_samples(self) -> list[str]:
         """A note on samples that decide, which unknown forces follow, and what explains these."""

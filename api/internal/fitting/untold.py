@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 #: Operations that may be spent before each fit, 50 ms, and on request.
 BEFORE_FITS = 1_500_000
 ON_REQUEST = 100 * BEFORE_FITS
+#: Groups of parameters that are named in a warning, at most.
+_SHOWN = 3
 #: Operations that a step of a series takes at least.
 _STEP = 2000
 
@@ -80,8 +82,10 @@ def untold(problem: Discretisation | ShootingProblem, operations: int) -> Sequen
 
 def warn_of_untold(problem: Discretisation | ShootingProblem) -> None:
     """Warn before a fit of parameters that perfect measurements could not tell."""
-    if words := untold(problem, BEFORE_FITS):
-        warn("; ".join(each.sentence for each in words), stacklevel=3)
+    if found := untold(problem, BEFORE_FITS):
+        words, more = [each.sentence for each in found[:_SHOWN]], len(found) - _SHOWN
+        words += [f"{more} more such groups"] if more > 0 else []
+        warn("; ".join(words), stacklevel=3)
 
 
 def known_exactly(problem: Discretisation, found: Sequence[KnownAs]) -> Sequence[KnownAs]:
