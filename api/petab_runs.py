@@ -146,8 +146,9 @@ class _Course:
         starts = {x: e for x, e in self.file.starts.items() if x not in changes}
         self.state = {x: float(self.evaluate(e, self.known)) for x, e in starts.items()}
         self.state |= {x: changes[x] for x in self.names if x in changes}
-        for name, guard in self._guards(0.0).items():
-            if name in self.file.at_start and guard >= 0.0:
+        now = {**self.known, **self.state, "time": 0.0}
+        for name, e in self.file.at_start.items():
+            if self.evaluate(self._whole(e), now) >= 0.0:
                 raise ValueError(f"event {name} happens at the start, which is not read")
 
     def _change(self, period: Period) -> None:
@@ -166,7 +167,13 @@ class _Course:
         system = self.file.system
         events = system.events if isinstance(system, Hybrid) else ()
         now = {**self.known, **self.state, "time": time}
-        return {e.name: float(self.evaluate(e.guard, now)) for e in events}
+        return {e.name: float(self.evaluate(self._whole(e.guard), now)) for e in events}
+
+    def _whole(self, e: sp.Expr) -> sp.Expr:
+        """An expression with intermediates of the model written out."""
+        for symbol, row in reversed(self.file.model.intermediates):
+            e = e.xreplace({symbol: row})
+        return e
 
     def _run(self, begin: float, here: Array, last: float) -> dict[str, Array]:
         """Values at times of a period; the state is then that at its end, or the last time."""
