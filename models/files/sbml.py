@@ -17,7 +17,8 @@ from kinesym.base.extras import required
 from kinesym.base.notebook import Displayed
 from kinesym.models.files.passive import number
 from kinesym.models.files.sbml_events import events_of, happening_at_start
-from kinesym.models.files.sbml_roles import Roles, own_name
+from kinesym.models.files.sbml_math import own_name
+from kinesym.models.files.sbml_roles import Roles
 from kinesym.models.files.sbml_units import units_of
 from kinesym.models.files.xml import root_of
 from kinesym.symbolic.expression import atoms_of

@@ -14,13 +14,11 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.base.extras import required
-from kinesym.models.files.sbml_math import expression_of, names_in
+from kinesym.models.files.sbml_math import expression_of, names_in, own_name
 from kinesym.symbolic.names import t
 
 #: What may have a value, as libsbml lists it.
 _VALUED = ("Compartments", "Species", "Parameters")
-#: Names that a model cannot use, as time is one of them.
-_TAKEN = ("t", "time", "duration")
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +213,3 @@ def references(reaction: Any) -> Iterator[tuple[int, Any]]:
     """Reactants and products of a reaction, with their signs."""
     yield from ((-1, reaction.getReactant(k)) for k in range(reaction.getNumReactants()))
     yield from ((1, reaction.getProduct(k)) for k in range(reaction.getNumProducts()))
-
-
-def own_name(name: str) -> str:
-    """Name of an element in a model."""
-    return f"{name}_" if name in _TAKEN else name
