@@ -5,13 +5,14 @@ Sections are those of SBML Level 3 Version 2 Core (https://sbml.org/specificatio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
 
-from kinesym.models.files.sbml_math import names_in
 from kinesym.models.files.sbml_roles import Roles
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.events import Event
@@ -38,17 +39,17 @@ def events_of(roles: Roles) -> list[Event]:
 def happening_at_start(roles: Roles, events: Sequence[Event]) -> dict[str, sp.Expr]:
     """Expressions by names of events, which happen at the start, or as soon as time goes on, where
     these are not negative."""
-    moving = roles.rates.keys() | roles.changes.keys() | roles.assignments.keys()
+    moving = moving_in(roles)
     names, found = {e.guard: e.name for e in events}, dict[str, sp.Expr]()
     for k, e in enumerate(roles.each("Events")):
-        math, name = e.getTrigger().getMath(), _name(e, k)
-        condition = roles.formula(math, f"the trigger of event {name}")
-        guard = guard_of(condition, name)
+        name = _name(e, k)
+        condition = roles.formula(e.getTrigger().getMath(), f"the trigger of event {name}")
+        guard = guard_of(condition, name, moving)
         if not e.getTrigger().getInitialValue():
             found[names[guard]] = guard
             continue
         strict = condition.atoms(sp.StrictGreaterThan, sp.StrictLessThan)
-        if strict and (names_in(math) & moving or t in atoms_of(condition)):
+        if strict and _moves(condition, moving):
             found.setdefault(names[guard], -sp.Abs(guard))
     return found
 
@@ -73,16 +74,33 @@ def _event(roles: Roles, e: Any, number: int) -> Event:
         if roles.elements[what].getElementName() == "compartment":
             raise ValueError(f"event {name} sets the size of compartment {what}, which is not read")
         resets[roles.states[what]] = roles.formula(a.getMath(), f"event {name}, {what}")
-    return Event(name, guard_of(condition, name), 1, resets=resets)
+    return Event(name, guard_of(condition, name, moving_in(roles)), 1, resets=resets)
 
 
-def guard_of(condition: Any, name: str) -> sp.Expr:
-    """Expression that rises through zero where a condition becomes true."""
+def moving_in(roles: Roles) -> set[Any]:
+    """Symbols of what changes by more than events."""
+    names = {*roles.states, *roles.determined}
+    held = roles.set_by_events - roles.rates.keys() - roles.changes.keys() - roles.diluted
+    return {t, *(roles.symbols[name] for name in names - held)}
+
+
+def _moves(condition: Any, moving: Set[Any]) -> bool:
+    held = (
+        condition.atoms(AppliedUndef) - moving
+    )  # functions of time, which is no atom of them here
+    return bool(atoms_of(condition.xreplace({x: sp.Dummy() for x in held})) & moving)
+
+
+def guard_of(condition: Any, name: str, moving: Set[Any]) -> sp.Expr:
+    """Expression that rises through zero where a condition becomes true; moving : what changes by
+    more than events."""
     match condition:
         case sp.And():
-            return sp.Min(*(guard_of(part, name) for part in condition.args))
+            return sp.Min(*(guard_of(part, name, moving) for part in condition.args))
         case sp.Or():
-            return sp.Max(*(guard_of(part, name) for part in condition.args))
+            return sp.Max(*(guard_of(part, name, moving) for part in condition.args))
+        case Relational() if not _moves(condition, moving):
+            return sp.Piecewise((1, condition), (-1, True))  # which has a side where both are equal
         case sp.StrictGreaterThan() | sp.GreaterThan():
             return condition.lhs - condition.rhs
         case sp.StrictLessThan() | sp.LessThan():

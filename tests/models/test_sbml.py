@@ -336,6 +336,30 @@ def test_events_at_once_use_the_values_before_all_of_them(written):
         ks.sbml.read(written(**lists, Events=[events[0], event("c", "1 < time", x="7")]))
 
 
+def test_triggers_of_what_events_set_where_both_sides_are_equal(written):
+    """On, then n, from a reset to the very level; a parameter that is its level."""
+    file = ks.sbml.read(
+        written(
+            Parameters=[
+                parameter("x", 1, "false"),
+                parameter("on", 0, "false"),
+                parameter("n", 0, "false"),
+                parameter("m", 0, "false"),
+                parameter("p", 0),
+            ],
+            Rules=[rule("rate", "-x", "x")],
+            Events=[
+                event("a", "x < 0.5", on="1"),
+                event("b", "on >= 1", n="n + 1"),
+                event("c", "on > 1", n="7"),
+                event("d", "x < 0.4 && p >= 0", m="1"),
+            ],
+        )
+    )
+    on, n, m = course(file, TIME, ["on", "n", "m"])
+    assert (on[-1], n[-1], m[-1]) == (1, 1, 1)
+
+
 @pytest.mark.parametrize(
     "trigger, initial",
     [("time >= 0", "false"), ("time > 0", "true"), ("x < 1", "true"), ("y < 3", "false")],
