@@ -48,12 +48,12 @@ def read(path: str | Path) -> Problem:
         changed = {n for each in tables.experiments.values() for p in each for n in p.changes}
         with naming(tables.model.name):
             sbml = (document := document_of(tables.model)).getModel()
-            file = model_of(document, changed | tables.parameters.keys())
+            model = model_of(document, changed | tables.parameters.keys())
         for name in ("pi", "exponentiale", "true", "false", "inf", "infinity", "nan", "notanumber"):
             if sbml.getElementBySId(name) is not None:
                 raise ValueError(f"{name} is a number in formulas, and a name in the model")
-        check_names(tables, file.model)
-        return Problem(tables, file)
+        check_names(tables, model.model)
+        return Problem(tables, model)
 
 
 def _entries(file: Path) -> dict[str, Any]:
