@@ -313,6 +313,21 @@ def test_pieces_of_time(written):
     assert x == pytest.approx(np.where(TIME < 0.5, TIME, 0.5 + 0.1 * (TIME - 0.5)), abs=1e-8)
 
 
+def test_pieces_of_states(written):
+    """Newton's method goes on after a jump within a step, however well it did before."""
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 0, "false"), parameter("y", 1, "false")],
+            Rules=[
+                rule("rate", "piecewise(1, (x < 0.5) || (x > 0.9), 2)", "x"),
+                rule("rate", "-y*piecewise(3, x < 0.8 && y > 0.5, 1)", "y"),
+            ],
+        )
+    )
+    (x,) = course(file, TIME, ["x"])
+    assert x[2:5] == pytest.approx([0.5, 0.95, 1.2], abs=1e-6)
+
+
 def test_events(written):
     file = ks.sbml.read(
         written(
