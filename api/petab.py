@@ -13,7 +13,7 @@ from kinesym.base.checks import mapping, naming
 from kinesym.base.extras import required
 from kinesym.base.notebook import Displayed
 from kinesym.models.files import petab_v1, petab_v2
-from kinesym.models.files.petab import Tables, check_measurements
+from kinesym.models.files.petab import Tables, check_measurements, check_names
 from kinesym.models.files.sbml import FileModel, document_of, model_of
 from kinesym.petab_runs import simulated
 from kinesym.runtime.arrays import one_number
@@ -46,8 +46,14 @@ def read(path: str | Path) -> Problem:
         tables = reader.tables_of(file.stem.lstrip("_"), file.parent, entries)
         check_measurements(tables)
         changed = {n for each in tables.experiments.values() for p in each for n in p.changes}
-        document = document_of(tables.model)
-        return Problem(tables, model_of(document, changed | tables.parameters.keys()))
+        with naming(tables.model.name):
+            sbml = (document := document_of(tables.model)).getModel()
+            model = model_of(document, changed | tables.parameters.keys())
+        for name in ("pi", "exponentiale", "true", "false", "inf", "infinity", "nan", "notanumber"):
+            if sbml.getElementBySId(name) is not None:
+                raise ValueError(f"{name} is a number in formulas, and a name in the model")
+        check_names(tables, model.model)
+        return Problem(tables, model)
 
 
 def _entries(file: Path) -> dict[str, Any]:

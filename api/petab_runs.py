@@ -3,7 +3,7 @@ state where that is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -28,7 +28,7 @@ _LONGEST = 1e12
 #: Change of a state over such a run that is none.
 _STEADY = 1e-9
 #: Options of all runs.
-_STEPS: Mapping[str, Any] = {"method": "radau-5", "rtol": 1e-10, "atol": 1e-12, "progress": False}
+_STEPS: Mapping[str, Any] = {"method": "radau-5", "rtol": 1e-10, "atol": 1e-16, "progress": False}
 
 
 def simulated(tables: Tables, file: FileModel, given: Mapping[str, float]) -> Simulated:
@@ -77,8 +77,17 @@ def _compared(
         given = zip(told.placeholders, row.replaced, strict=True)
         noise = zip(told.noise_placeholders, row.noise_replaced, strict=True)
         known = dict(at) | {name: evaluate(e, at) for name, e in (*given, *noise)}
-        value = evaluate(told.formula, known)
-        return value, evaluate(told.noise, known | {row.observable: value})
+        value = evaluate(told.formula, known) + np.zeros(len(at["time"]))
+        spread = evaluate(told.noise, known | {row.observable: value}) + np.zeros(len(value))
+        for bad, what in (
+            (~np.isfinite(value), "its value"),
+            ((value <= 0.0) & (told.scale != "lin"), f"on {told.scale} scale, its value"),
+            (~((spread > 0.0) & np.isfinite(spread)), "its noise"),
+        ):
+            for k in np.flatnonzero(bad)[:1]:
+                number = (spread if what == "its noise" else value)[k]
+                raise ValueError(f"{what} is {number:g} at time {at['time'][k]:g}")
+        return value, spread
     except ValueError as error:
         raise ValueError(f"observable {row.observable}, {row.place}: {error}") from error
 
@@ -112,7 +121,7 @@ class _Course:
     def __post_init__(self) -> None:
         self.evaluate, self.names = _Evaluated(), self.file.model.state_names
         self.known = {**self.file.model.values, **self.given}
-        self.state = dict[str, float]()
+        self.state, self.now = dict[str, float](), 0.0
 
     def through(self, periods: Sequence[Period], times: Array) -> dict[str, Array]:
         """Values at times by name, (K,) each: states, outputs, parameters and "time"; inf is the
@@ -125,6 +134,7 @@ class _Course:
             last = periods[k + 1].time if k + 1 < len(periods) else inf
             if k:
                 self._change(period)
+            self.now = 0.0 if period.time == -inf else period.time
             if period.time == -inf:
                 self._steady()
             else:
@@ -137,18 +147,23 @@ class _Course:
 
     def _begin(self, period: Period) -> None:
         """Values at the start: what the period says comes before what the model says."""
+        self._derive(self.given)
         changes = {n: float(self.evaluate(e, self.known)) for n, e in period.changes.items()}
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
-        told = {*self.given, *changes}
-        derived = {n: e for n, e in self.file.derived.items() if n not in told}
-        for _ in derived:  # they may depend on one another
-            self.known |= {n: float(self.evaluate(e, self.known)) for n, e in derived.items()}
+        self._derive({*self.given, *changes})
         starts = {x: e for x, e in self.file.starts.items() if x not in changes}
         self.state = {x: float(self.evaluate(e, self.known)) for x, e in starts.items()}
         self.state |= {x: changes[x] for x in self.names if x in changes}
-        for name, guard in self._guards(0.0).items():
-            if name in self.file.at_start and guard >= 0.0:
+        now = {**self.known, **self.state, "time": 0.0}
+        for name, e in self.file.at_start.items():
+            if self.evaluate(self._whole(e), now) >= 0.0:
                 raise ValueError(f"event {name} happens at the start, which is not read")
+
+    def _derive(self, told: Collection[str]) -> None:
+        """Parameters that the model derives from others, but those that something else tells."""
+        derived = {n: e for n, e in self.file.derived.items() if n not in told}
+        for _ in derived:  # they may depend on one another
+            self.known |= {n: float(self.evaluate(e, self.known)) for n, e in derived.items()}
 
     def _change(self, period: Period) -> None:
         before = self._guards(period.time)
@@ -166,7 +181,13 @@ class _Course:
         system = self.file.system
         events = system.events if isinstance(system, Hybrid) else ()
         now = {**self.known, **self.state, "time": time}
-        return {e.name: float(self.evaluate(e.guard, now)) for e in events}
+        return {e.name: float(self.evaluate(self._whole(e.guard), now)) for e in events}
+
+    def _whole(self, e: sp.Expr) -> sp.Expr:
+        """An expression with intermediates of the model written out."""
+        for symbol, row in reversed(self.file.model.intermediates):
+            e = e.xreplace({symbol: row})
+        return e
 
     def _run(self, begin: float, here: Array, last: float) -> dict[str, Array]:
         """Values at times of a period; the state is then that at its end, or the last time."""
@@ -182,10 +203,10 @@ class _Course:
         """A run into a steady state, which is then the state."""
         end = _SHORTEST
         while end <= _LONGEST:
-            before, made = self.state, self._simulated(np.array([0.0, end]))
+            before, made = self.state, self._simulated(np.array([self.now, self.now + end]))
             self._end(made)
-            moved = [abs(self.state[x] - before[x]) / (1.0 + abs(before[x])) for x in self.names]
-            if max(moved, default=0.0) <= _STEADY:
+            steps = ((abs(self.state[x] - before[x]), abs(before[x])) for x in self.names)
+            if all(step <= _STEADY * size + _STEPS["atol"] for step, size in steps):
                 return made
             end *= 10.0
         raise ValueError(f"there is no steady state after {_LONGEST:g} units of time")
@@ -200,6 +221,7 @@ class _Course:
 
     def _end(self, made: Any) -> None:
         self.state = {x: float(made[x][-1]) for x in self.names}
+        self.now = float(made.time[-1])
 
     def _at(self, made: Any, places: Any) -> dict[str, Array]:
         found = {n: np.asarray(made[n])[places] for n in (*self.names, *self.file.model.outputs)}

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
+from typing import Any
 
 import sympy as sp
 
-from kinesym.models.files.sbml_math import formula
+from kinesym.base.checks import shown
+from kinesym.models.files.sbml_math import TAKEN, formula
 from kinesym.models.files.tsv import Row
+from kinesym.symbolic.model import Model
 
 
 @dataclass(frozen=True)
@@ -79,10 +82,26 @@ class Tables:
     measurements: Sequence[Measurement]
 
 
+def files_of(folder: Path, entries: Any, key: str) -> list[Path]:
+    """Files that an entry of the YAML file names, in its folder or below. Raises `ValueError`."""
+    if not isinstance(entries, Mapping):
+        raise ValueError(f"a problem has entries by name, such as {key}, got {shown(entries)}")
+    given = entries.get(key) or []
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{key} is a list of names of files, got {shown(given)}")
+    for name in names:
+        if not (folder / name).resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"{key}: {name} is not in the folder of the problem")
+    return [folder / name for name in names]
+
+
 def expression(said: str, row: Row, column: str) -> sp.Expr:
     """The formula in a cell; raises `ValueError` that names the cell."""
     try:
         return formula(said)
+    except RecursionError:
+        raise ValueError(f"{row.place}, column {column}: its parts are too deep") from None
     except ValueError as error:
         raise ValueError(f"{row.place}, column {column}: {error}") from error
 
@@ -116,7 +135,14 @@ def check_measurements(tables: Tables) -> None:
             raise ValueError(
                 f"{one.place}: a measurement at time -inf; write inf for a steady state"
             )
+        begins = [p.time for p in tables.experiments[one.experiment] if p.time > -inf]
+        if one.time < min(begins, default=0.0):
+            raise ValueError(f"{one.place}: a measurement at {one.time:g}, before the experiment")
         told = tables.observables[one.observable]
+        if not isfinite(one.value):
+            raise ValueError(f"{one.place}: column measurement is finite, got {one.value:g}")
+        if told.scale != "lin" and one.value <= 0.0:
+            raise ValueError(f"{one.place}: the measurement {one.value:g} has no logarithm")
         for names, given, column in (
             (told.placeholders, one.replaced, "observableParameters"),
             (told.noise_placeholders, one.noise_replaced, "noiseParameters"),
@@ -126,6 +152,25 @@ def check_measurements(tables: Tables) -> None:
                     f"{one.place}: column {column} has {len(given)} values for the {len(names)} "
                     f"placeholders of {one.observable}"
                 )
+
+
+def check_names(tables: Tables, model: Model) -> None:
+    """Raise `ValueError` for what parameters and changes of the tables cannot set."""
+    states, known, used = {*model.state_names}, {*model.parameter_names}, set[str]()
+    for told in tables.observables.values():
+        used |= {str(s) for s in told.formula.free_symbols | told.noise.free_symbols}
+    for name, row in tables.parameters.items():
+        if row.low > row.high:
+            raise ValueError(f"parameter {name}: bounds {row.low:g} and {row.high:g}")
+        if name in states or name in model.outputs or name in TAKEN:
+            raise ValueError(f"parameter {name} is no parameter of the model, which is not read")
+    for experiment, periods in tables.experiments.items():
+        what = f"experiment {experiment}: " if experiment else ""
+        for name in {name for period in periods for name in period.changes}:
+            if name in model.outputs or name in TAKEN:
+                raise ValueError(f"{what}{name} follows from a formula; to set it is not read")
+            if name not in states | known | used | tables.parameters.keys():
+                raise ValueError(f"{what}there is no {name} to be set")
 
 
 def unique(rows: Sequence[Row], column: str) -> dict[str, Row]:

@@ -17,6 +17,7 @@ from kinesym.models.files.petab import (
     Period,
     Tables,
     expression,
+    files_of,
     measurements_of,
     unique,
 )
@@ -31,15 +32,15 @@ _WORDS = ("conditionId", "conditionName")
 def tables_of(name: str, folder: Path, entries: Mapping[str, Any]) -> Tables:
     """The tables of a problem; entries : those of its YAML file."""
     problems = entries.get("problems", [])
-    if len(problems) != 1:
-        raise ValueError(f"it has {len(problems)} problems; one can be read")
+    if not isinstance(problems, list) or len(problems) != 1:
+        count = len(problems) if isinstance(problems, list) else "no list of"
+        raise ValueError(f"it has {count} problems; one can be read")
     files = problems[0]
 
     def table(key: str, *needed: str) -> list[Row]:
-        return rows_of([folder / path for path in files.get(key, [])], needed)
+        return rows_of(files_of(folder, files, key), needed)
 
-    given = entries.get("parameter_file", [])
-    paths = [folder / path for path in ([given] if isinstance(given, str) else given)]
+    paths = files_of(folder, entries, "parameter_file")
     parameters = unique(
         rows_of(paths, ["parameterId", "parameterScale", "estimate"]), "parameterId"
     )
@@ -48,12 +49,12 @@ def tables_of(name: str, folder: Path, entries: Mapping[str, Any]) -> Tables:
     needed = ("observableId", "simulationConditionId", "measurement", "time")
     measured = table("measurement_files", *needed)
     experiments = [_experiment(row) for row in measured]
-    models = files.get("sbml_files", [])
+    models = files_of(folder, files, "sbml_files")
     if len(models) != 1:
         raise ValueError(f"it has {len(models)} models in SBML; one can be read")
     return Tables(
         name,
-        folder / models[0],
+        models[0],
         {name: _parameter(row) for name, row in parameters.items()},
         {name: _observable(row) for name, row in unique(observables, "observableId").items()},
         _experiments(zip(experiments, measured, strict=True), conditions),

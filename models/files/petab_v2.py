@@ -9,13 +9,14 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.base.checks import check_choice
+from kinesym.base.checks import check_choice, shown
 from kinesym.models.files.petab import (
     Observable,
     Parameter,
     Period,
     Tables,
     expression,
+    files_of,
     measurements_of,
     unique,
 )
@@ -33,27 +34,30 @@ DISTRIBUTIONS = {
 def tables_of(name: str, folder: Path, entries: Mapping[str, Any]) -> Tables:
     """The tables of a problem; entries : those of its YAML file."""
     if entries.get("extensions"):
-        names = ", ".join(entries["extensions"])
+        names = shown(entries["extensions"])
         raise ValueError(f"it needs the extensions {names} of PEtab, which are not read")
 
     def table(key: str, *needed: str) -> list[Row]:
-        return rows_of([folder / path for path in entries.get(key) or []], needed)
+        return rows_of(files_of(folder, entries, key), needed)
 
     parameters = unique(table("parameter_files", "parameterId", "estimate"), "parameterId")
     observables = table("observable_files", "observableId", "observableFormula", "noiseFormula")
     measured = table("measurement_files", "observableId", "time", "measurement")
     conditions = _conditions(table("condition_files", "conditionId", "targetId", "targetValue"))
     experiments = table("experiment_files", "experimentId", "time", "conditionId")
-    models = [each["location"] for each in entries.get("model_files", {}).values()]
-    if len(models) != 1:
-        raise ValueError(f"it has {len(models)} models; one can be read")
-    languages = {each.get("language") for each in entries["model_files"].values()}
-    if languages != {"sbml"}:
-        raise ValueError(f"its model is in {', '.join(map(str, languages))}; SBML can be read")
+    told = entries.get("model_files")
+    models = list(told.values()) if isinstance(told, Mapping) else []
+    if len(models) != 1 or not isinstance(models[0], Mapping):
+        raise ValueError(f"it has {len(models)} models by name; one can be read")
+    if models[0].get("language") != "sbml":
+        raise ValueError(f"its model is in {models[0].get('language')}; SBML can be read")
+    locations = files_of(folder, models[0], "location")
+    if len(locations) != 1:
+        raise ValueError(f"its model has {len(locations)} locations; one can be read")
     _check_mapping(table("mapping_files", "petabEntityId", "modelEntityId"))
     return Tables(
         name,
-        folder / models[0],
+        locations[0],
         {name: _parameter(row) for name, row in parameters.items()},
         {name: _observable(row) for name, row in unique(observables, "observableId").items()},
         _experiments(experiments, conditions, measured),

@@ -5,7 +5,7 @@ Sections are those of SBML Level 3 Version 2 Core (https://sbml.org/specificatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ from kinesym.base.extras import required
 from kinesym.base.notebook import Displayed
 from kinesym.models.files.passive import number
 from kinesym.models.files.sbml_events import events_of, happening_at_start
-from kinesym.models.files.sbml_roles import Roles, own_name
+from kinesym.models.files.sbml_math import own_name
+from kinesym.models.files.sbml_roles import Roles
 from kinesym.models.files.sbml_units import units_of
 from kinesym.models.files.xml import root_of
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import t
+from kinesym.symbolic.names import name_of, t
 
 #: Packages of Level 3 that change no equation, and what libsbml calls the functions of Version 2.
 _KNOWN = frozenset(("layout", "render", "groups", "comp", "l3v2extendedmath"))
@@ -35,14 +36,14 @@ class FileModel(Displayed):
 
     system : the model, or a hybrid model if it has events. starts : value of each state at the
     start by name, a number or an expression of parameters. derived : the same of parameters that
-    depend on others unless something else is said. at_start : names of events that happen at the
-    start if their guard is not negative there, which runs do not know.
+    depend on others unless something else is said. at_start : of events that happen at the start,
+    or as soon as time goes on, where their expression is not negative; runs do not know these.
     """
 
     system: Model | Hybrid
     starts: Mapping[str, sp.Expr]
     derived: Mapping[str, sp.Expr] = field(default_factory=dict)
-    at_start: Sequence[str] = ()
+    at_start: Mapping[str, sp.Expr] = field(default_factory=dict)
 
     @property
     def model(self) -> Model:
@@ -63,10 +64,23 @@ def read(path: str | Path) -> FileModel:
 
     Needs the package python-libsbml, `pip install 'kinesym[sbml]'`. Raises `ImportError` without
     it, `FileNotFoundError`, and `ValueError` that names the element for what is no model or is not
-    read: delays, events with priorities, packages of Level 3 that change equations.
+    read: delays, events with priorities or at the start, fast reactions, packages of Level 3 that
+    change equations.
     """
     with naming(path):
-        return model_of(document_of(path))
+        file = model_of(document_of(path))
+        _check_start(file)
+        return file
+
+
+def _check_start(file: FileModel) -> None:
+    """Raise `ValueError` for an event at the start."""
+    known = {**dict(file.model.intermediates), t: sp.S.Zero}
+    known |= {x: file.starts[name_of(x)] for x in file.model.states if name_of(x) in file.starts}
+    for name, e in file.at_start.items():
+        now = _unrolled(e, known).subs(file.model.values)
+        if now.is_number and now >= 0:
+            raise ValueError(f"event {name} happens at the start, which is not read")
 
 
 def document_of(path: str | Path) -> Any:
@@ -81,6 +95,11 @@ def document_of(path: str | Path) -> Any:
             raise ValueError(f"line {error.getLine()}: {words}")
     if document.getModel() is None:
         raise ValueError("it has no model")
+    for reaction in map(
+        document.getModel().getReaction, range(document.getModel().getNumReactions())
+    ):
+        if reaction.getFast():
+            raise ValueError(f"reaction {reaction.getId()} is fast, which is not read")
     for package in map(document.getPlugin, range(document.getNumPlugins())):
         name = package.getPackageName()
         if name not in _KNOWN and document.getPackageRequired(name):
@@ -116,7 +135,7 @@ def model_of(document: Any, free: Iterable[str] = ()) -> FileModel:
         units=units_of(roles),
     )
     system = Hybrid(model, events=events) if events else model
-    return FileModel(system, starts, derived, happening_at_start(roles))
+    return FileModel(system, starts, derived, happening_at_start(roles, events))
 
 
 def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
@@ -132,7 +151,7 @@ def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
                 rows[roles.determined[name]] = roles.formula(math, f"{kind} {name}")
     for name in roles.initially.keys() & roles.determined.keys():
         e = rows[roles.determined[name]]
-        if _unrolled(e, rows) & {t, *roles.states.values()}:
+        if _within(e, rows) & {t, *roles.states.values()}:
             raise ValueError(
                 f"the initial assignment of {name}, which is constant, holds what changes; that is "
                 "not read"
@@ -140,13 +159,20 @@ def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
     return _ordered(rows)
 
 
-def _unrolled(e: sp.Expr, rows: Mapping[sp.Symbol, sp.Expr]) -> set[Any]:
+def _within(e: sp.Expr, rows: Mapping[sp.Symbol, sp.Expr]) -> set[Any]:
     """Atoms of an expression and of what is determined in it."""
     found, new = set[Any](), atoms_of(e)
     while new:
         found |= new
         new = {a for name in new & rows.keys() for a in atoms_of(rows[name])} - found
     return found
+
+
+def _unrolled(e: sp.Expr, rows: Mapping[Any, sp.Expr]) -> sp.Expr:
+    """An expression with what is determined in it written out."""
+    while atoms_of(e) & rows.keys():
+        e = e.xreplace(dict(rows))
+    return e
 
 
 def _ordered(rows: Mapping[sp.Symbol, sp.Expr]) -> list[tuple[sp.Symbol, sp.Expr]]:
@@ -167,9 +193,11 @@ def _equations(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> Iterable[sp.E
     for name, x in roles.states.items():
         if name in roles.rates:
             yield x.diff(t) - roles.formula(roles.rates[name], f"the rate rule of {name}")
-        elif name in roles.changes:
+        elif name in roles.implicit:
+            continue
+        elif name in roles.changes or name in roles.diluted:
             yield _balance(roles, rows, name)
-        elif name not in roles.implicit:
+        else:
             yield x.diff(t)
     for math in roles.algebraic:
         yield roles.formula(math, "an algebraic rule")
@@ -182,14 +210,12 @@ def _balance(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr], name: str) -> sp.E
     factor = roles.symbols[own] if own else sp.S.One
     changes = (
         sign * _stoichiometry(roles, reference) * roles.symbols[reaction]
-        for sign, reference, reaction in roles.changes[name]
+        for sign, reference, reaction in roles.changes.get(name, ())
     )
     change = factor * sp.Add(*changes)
     if roles.is_amount(name):
         return x.diff(t) - change
-    size = roles.symbols[species.getCompartment()]
-    while atoms_of(size) & rows.keys():
-        size = size.xreplace(dict(rows))
+    size = _unrolled(roles.symbols[species.getCompartment()], rows)
     if size in roles.parameters.values():
         return x.diff(t) - change / size
     return (size * x).diff(t) - change
@@ -203,7 +229,9 @@ def _stoichiometry(roles: Roles, reference: Any) -> sp.Expr:
     if reference.isSetStoichiometryMath():
         math = reference.getStoichiometryMath().getMath()
         return roles.formula(math, f"the stoichiometry of {reference.getSpecies()}")
-    return number(reference.getStoichiometry())
+    if not reference.isSetStoichiometry() and reference.getLevel() > 2:
+        raise ValueError(f"a reaction has no stoichiometry of {reference.getSpecies()}")
+    return number(reference.getStoichiometry()) / reference.getDenominator()
 
 
 def _starts(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[str, sp.Expr]:

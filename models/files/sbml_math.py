@@ -5,6 +5,7 @@ SBML Level 3 Version 2 Core, section 3.4 (https://sbml.org/specifications).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -62,6 +63,17 @@ _OF_MANY: dict[str, Callable[..., Any]] = {
     "AST_LOGICAL_NOT": sp.Not,
     "AST_LOGICAL_IMPLIES": sp.Implies,
 }
+#: Functions that text has and MathML has not.
+_OF_TEXT: dict[str, Callable[[sp.Expr], sp.Expr]] = {
+    "log_2": lambda x: sp.log(x) / sp.log(2),
+    "log_10": lambda x: sp.log(x) / sp.log(10),
+    "sign": sp.sign,
+}
+#: Names that a model cannot use, as time is one of them.
+TAKEN = ("t", "time", "duration")
+_OF_BASE = re.compile(r"\blog(2|10)\s*\(")
+#: Powers of numbers beyond this are no numbers that anybody means.
+_LARGEST = 1e4
 #: What has no expression here, in words.
 _REFUSED = {
     "AST_FUNCTION_DELAY": "the function delay, which is not read",
@@ -78,6 +90,8 @@ def expression_of(node: Any, symbols: Mapping[str, Any]) -> Any:
     if kind in ("AST_NAME", "AST_FUNCTION"):
         name = node.getName()
         if kind == "AST_FUNCTION":
+            if name in _OF_TEXT and _count(node) == 1:
+                return _OF_TEXT[name](expression_of(node.getChild(0), symbols))
             raise ValueError(f"there is no function {name}")
         check_known(name, symbols, f"there is no {name}")
         return symbols[name]
@@ -90,17 +104,41 @@ def expression_of(node: Any, symbols: Mapping[str, Any]) -> Any:
     return _applied(kind, [expression_of(node.getChild(k), symbols) for k in range(_count(node))])
 
 
+def own_name(name: str) -> str:
+    """Name of an element in a model."""
+    return f"{name}_" if name in TAKEN else name
+
+
 def formula(said: str) -> sp.Expr:
     """The expression of a text, such as `k1 * A`, with a symbol for each name; "log" is the natural
-    logarithm, "time" the time. Raises `ValueError` for what is no formula."""
+    logarithm, `log(x, 2)` that to the base 2, "time" the time. Raises `ValueError` for what is no
+    formula."""
     libsbml = required("libsbml")
     settings = libsbml.L3ParserSettings()
     settings.setParseLog(libsbml.L3P_PARSE_LOG_AS_LN)
-    node = libsbml.parseL3FormulaWithSettings(said, settings)
+    settings.setParseUnits(libsbml.L3P_NO_UNITS)  # else 3 ml is 3, and 1e400 is 1
+    settings.setParseAvogadroCsymbol(libsbml.L3P_AVOGADRO_IS_NAME)
+    settings.setComparisonCaseSensitivity(libsbml.L3P_COMPARE_BUILTINS_CASE_SENSITIVE)
+    # log10(x) would be log(10, x), which here is the logarithm of 10 to the base x
+    node = libsbml.parseL3FormulaWithSettings(_OF_BASE.sub(r"log_\1(", said), settings)
     if node is None:
         words = (libsbml.getLastParseL3Error() or "").strip().split("\n")[-1].strip()
         raise ValueError(f"{said!r} is no formula: {words or 'it is empty'}")
-    return expression_of(node, {name: sp.Symbol(name) for name in names_in(node)})
+    _put_base_first(node)
+    found = expression_of(node, {n: sp.Symbol(own_name(n)) for n in names_in(node)})
+    if not isinstance(found, sp.Expr) or found.has(sp.nan, sp.zoo, sp.oo, sp.I):
+        raise ValueError(f"{said!r} is no real number")
+    return found
+
+
+def _put_base_first(node: Any) -> None:
+    """Logarithms as in MathML, where the base is the first argument."""
+    if node.getName() == "log" and _count(node) == 2 and not node.isName():
+        base = node.getChild(1).deepCopy()
+        node.replaceChild(1, node.getChild(0).deepCopy(), True)
+        node.replaceChild(0, base, True)
+    for k in range(_count(node)):
+        _put_base_first(node.getChild(k))
 
 
 def names_in(node: Any) -> set[str]:
@@ -147,6 +185,8 @@ def _applied(kind: str, of: Sequence[Any]) -> Any:
         case "AST_DIVIDE", [a, b]:
             return a / b
         case "AST_POWER" | "AST_FUNCTION_POWER", [a, b]:
+            if a.is_number and b.is_number and abs(b) > _LARGEST:
+                raise ValueError(f"{a} to the power of {b}")
             return a**b
         case "AST_FUNCTION_ROOT", [a]:
             return sp.sqrt(a)

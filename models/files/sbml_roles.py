@@ -13,13 +13,12 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.models.files.sbml_math import expression_of, names_in
+from kinesym.base.extras import required
+from kinesym.models.files.sbml_math import expression_of, names_in, own_name
 from kinesym.symbolic.names import t
 
 #: What may have a value, as libsbml lists it.
 _VALUED = ("Compartments", "Species", "Parameters")
-#: Names that a model cannot use, as time is one of them.
-_TAKEN = ("t", "time", "duration")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +59,33 @@ class Roles:
 
     @cached_property
     def initially(self) -> dict[str, Any]:
-        """Formulas of initial assignments, but of what an assignment rule determines."""
+        """Formulas of initial assignments, but of what an assignment rule determines; and of starts
+        of species where the size of the compartment is no number of the file."""
         found = {e.getSymbol(): e.getMath() for e in self.each("InitialAssignments")}
+        sizes = found.keys() | self.assignments.keys() | self.free
+        found = {k: v for k, v in self._by_size.items() if self._home(k) in sizes} | found
         return {name: math for name, math in found.items() if name not in self.assignments}
+
+    @cached_property
+    def _by_size(self) -> dict[str, Any]:
+        """Formulas of the starts of species that are said as amounts and mean concentrations, or
+        the reverse."""
+        libsbml, found = required("libsbml"), dict[str, Any]()
+        for species in self.each("Species"):
+            name = species.getId()
+            if self.is_amount(name) and species.isSetInitialConcentration():
+                found[name] = libsbml.parseL3Formula(
+                    f"{species.getInitialConcentration()!r} * size"
+                )
+            if not self.is_amount(name) and species.isSetInitialAmount():
+                found[name] = libsbml.parseL3Formula(f"{species.getInitialAmount()!r} / size")
+        for name, math in found.items():
+            math.getRightChild().setName(self._home(name))
+        return found
+
+    def _home(self, name: str) -> str:
+        """The compartment of a species."""
+        return str(self.elements[name].getCompartment())
 
     @cached_property
     def laws(self) -> dict[str, Any]:
@@ -109,9 +132,16 @@ class Roles:
         return found
 
     @cached_property
+    def diluted(self) -> set[str]:
+        """Species in concentrations whose amount is kept while their compartment changes."""
+        changing = {*self.rates, *self.assignments, *self.implicit}
+        every = (species.getId() for species in self.each("Species"))
+        return {n for n in every if self._home(n) in changing and not self.is_amount(n)}
+
+    @cached_property
     def states(self) -> dict[str, AppliedUndef]:
         """States, as functions of time."""
-        moving = {*self.rates, *self.changes, *self.set_by_events, *self.implicit}
+        moving = {*self.rates, *self.changes, *self.set_by_events, *self.implicit, *self.diluted}
         names = (name for name in self.elements if name in moving - self.assignments.keys())
         return {name: sp.Function(own_name(name))(t) for name in names}
 
@@ -156,21 +186,26 @@ class Roles:
         e = self.elements[name]
         match e.getElementName():
             case "compartment":
-                return float(e.getSize()) if e.isSetSize() else None
+                return float(e.getSize()) if e.isSetSize() else 1.0  # as other tools read it
             case "parameter":
                 return float(e.getValue()) if e.isSetValue() else None
             case "species":
                 return self._of_species(e, self.is_amount(name))
-        return float(e.getStoichiometry()) if e.isSetStoichiometry() else None
+        return float(e.getStoichiometry()) / e.getDenominator() if e.isSetStoichiometry() else None
 
     def _of_species(self, species: Any, amount: bool) -> float | None:
         size = self.value(species.getCompartment())
         if species.isSetInitialConcentration():
             found = float(species.getInitialConcentration())
-            return found * (size or 1.0) if amount else found
+            return found * size if amount and size is not None else found
         if species.isSetInitialAmount():
             found = float(species.getInitialAmount())
-            return found if amount else found / (size or 1.0)
+            if size == 0.0 and not amount:
+                raise ValueError(
+                    f"compartment {species.getCompartment()} has the size 0, in which "
+                    f"{species.getId()} has no concentration"
+                )
+            return found if amount or size is None else found / size
         return None
 
 
@@ -178,8 +213,3 @@ def references(reaction: Any) -> Iterator[tuple[int, Any]]:
     """Reactants and products of a reaction, with their signs."""
     yield from ((-1, reaction.getReactant(k)) for k in range(reaction.getNumReactants()))
     yield from ((1, reaction.getProduct(k)) for k in range(reaction.getNumProducts()))
-
-
-def own_name(name: str) -> str:
-    """Name of an element in a model."""
-    return f"{name}_" if name in _TAKEN else name

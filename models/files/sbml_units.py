@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kinesym.base.extras import required
-from kinesym.models.files.sbml_roles import Roles, own_name
+from kinesym.models.files.sbml_math import own_name
+from kinesym.models.files.sbml_roles import Roles
 
 #: Prefixes of powers of ten.
 _PREFIXES = {

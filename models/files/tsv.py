@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isinf, isnan, nan
 from pathlib import Path
 
 
@@ -37,7 +37,7 @@ class Row:
                 raise ValueError(f"{self.place}: column {column} is empty; give a number")
             return default
         value = number_or_nan(said)
-        if isnan(value):
+        if isnan(value) or (isinf(value) and "inf" not in said.lower()):
             raise ValueError(f"{self.place}: column {column} is a number, got {said!r}")
         return value
 
@@ -71,6 +71,13 @@ def rows_of(paths: Iterable[Path], needed: Sequence[str]) -> list[Row]:
 def _rows(path: Path, needed: Sequence[str]) -> list[Row]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    try:
+        return _read(path, needed)
+    except csv.Error as error:
+        raise ValueError(f"{path.name} is no table: {error}") from error
+
+
+def _read(path: Path, needed: Sequence[str]) -> list[Row]:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         reader = csv.reader(file, delimiter="\t")
         heading = [name.strip() for name in next(reader, [])]

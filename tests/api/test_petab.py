@@ -7,9 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import kinesym as ks
 from kinesym.models.files import petab_v1
+from kinesym.models.files.petab import Measurement, Observable, Period, Tables
+from kinesym.models.files.sbml import FileModel
+from kinesym.models.files.sbml_math import formula
+from kinesym.petab_runs import simulated
 
 pytest.importorskip("libsbml")
 yaml = pytest.importorskip("yaml")
@@ -113,6 +118,31 @@ def test_a_steady_state_that_is_none(suite, tmp_path):
         ("observables.tsv", "\tA\t", "\tZ\t", "observable obs_a, .*: Z in Z has no value"),
         ("parameters.tsv", "\nk1\t", "\nk2\t", "parameters.tsv, line .: k2 is there twice"),
         ("parameters.tsv", "\tlin\t", "\tlog2\t", "parameters.tsv, line 2: parameterScale"),
+        ("measurements.tsv", "0.7", "inf", "measurements.tsv, line 2: .*finite, got inf"),
+        ("measurements.tsv", "\t0\t", "\t-1\t", "line 2: a measurement at -1, before the exper"),
+        ("measurements.tsv", "\t0\t", "\t1e400\t", "line 2: column time is a number, got '1e400'"),
+        (
+            "observables.tsv",
+            "\tA\t",
+            "\tA*1e400\t",
+            "column observableFormula: 'A.1e400' is no form",
+        ),
+        ("observables.tsv", "\tA\t", "\tA*9^9^9^9\t", "column observableFormula: 9 to the power"),
+        ("observables.tsv", "\tA\t", "\tA > 1\t", "observableFormula: 'A > 1' is no real number"),
+        (
+            "observables.tsv",
+            "\tA\t",
+            "\tlog(-A)\t",
+            "obs_a, .*, line 2: its value is nan at time 0",
+        ),
+        ("observables.tsv", "\t1\n", "\t-1\n", "obs_a, .*, line 2: its noise is -1 at time 0"),
+        ("observables.tsv", "\tA\t", "\tt*A\t", "t_ in A.t_ has no value"),
+        ("conditions.tsv", "a0", "a7", "experiment c0: there is no a7 to be set"),
+        ("parameters.tsv", "\nk1\t", "\nA\t", "parameter A is no parameter of the model"),
+        ("parameters.tsv", "\t10\t", "\t-10\t", "parameter .*: bounds 0 and -10"),
+        ("0002.yaml", "parameters.tsv", "/parameters.tsv", "/parameters.tsv is not in the folder"),
+        ("0002.yaml", "- model.xml", "- 3", "sbml_files is a list of names of files, got .3"),
+        ("model.xml", "<sbml", "<odd", "0002.yaml: model.xml: "),
         ("0002.yaml", "format_version: 1", "format_version: 7", "format_version is 1 or 2, got 7"),
         ("0002.yaml", "format_version: 1", "format_version: [", "it is no YAML file"),
         ("0002.yaml", "model.xml", "none.xml", "there is no file .*none.xml"),
@@ -125,6 +155,25 @@ def test_files_that_are_wrong(folder, file, old, new, words):
     path.write_text(said.replace(old, new, 1), encoding="utf-8")
     with pytest.raises((ValueError, FileNotFoundError), match=words):
         ks.petab.read(folder / "0002.yaml").simulate()
+
+
+def test_formulas_of_text():
+    x, e = sp.Symbol("x"), formula("log(x, 2) + log2(x) + log10(x) + sign(x) + PI")
+    known = {x: 8.0, sp.Symbol("PI"): 5.0}
+    assert float(e.subs(known)) == pytest.approx(3 + 3 + np.log10(8) + 1 + 5)
+
+
+@pytest.mark.parametrize("start", [1e-9, 1.0])
+def test_steady_states_of_small_states_and_after_a_pulse(folder, start):
+    """A falls at a rate of 1e-4, and does before a time of 5e4 only."""
+    x = sp.Function("A")(ks.t)
+    rate = sp.Piecewise((1e-4, ks.t < 5e4), (0.0, True))
+    model = ks.Model("fall", states=[x], equations=[x.diff(ks.t) + rate * x])
+    rows = [Measurement("a", "", time, 1.0, (), (), "") for time in (2e4, inf)]
+    a = Observable("a", sp.Symbol("A"), sp.Integer(1), (), (), "normal", "lin")
+    tables = Tables("", Path(), {}, {"a": a}, {"": [Period(0.0, {})]}, rows)
+    found = simulated(tables, FileModel(model, {"A": sp.Float(start)}), {})
+    assert found.simulation == pytest.approx(start * np.exp([-2.0, -5.0]), rel=1e-5)
 
 
 def test_no_problem(tmp_path):

@@ -171,6 +171,59 @@ def test_a_compartment_by_an_assignment_rule(written):
     assert a == pytest.approx(4 / (1 + (1 + TIME) ** 2), rel=1e-8)
 
 
+def test_amounts_where_formulas_say_the_size_of_the_compartment(written):
+    """By an initial assignment, or a rule: not the size in the attribute."""
+    sizes = (
+        {"InitialAssignments": [initially("c", "2*p")]},
+        {"Rules": [rule("assignment", "6", "c")]},
+    )
+    for size, constant in zip(sizes, ("true", "false"), strict=True):
+        file = ks.sbml.read(
+            written(
+                Compartments=[compartment(size=2, constant=constant)],
+                Species=[
+                    species("a", amount=3),
+                    species("b", concentration=2, hasOnlySubstanceUnits="true"),
+                ],
+                Parameters=[parameter("p", 3)],
+                Reactions=[reaction("r", "a*c", [("a", 1)], [("b", 1)])],
+                **size,
+            )
+        )
+        a, b = course(file, TIME, ["a", "b"])
+        assert a == pytest.approx(0.5 * np.exp(-TIME), rel=1e-8)
+        assert b == pytest.approx(12 + 3 * (1 - np.exp(-TIME)), rel=1e-8)
+
+
+def test_a_compartment_dilutes_what_nothing_else_changes(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=2, constant="false")],
+            Species=[species("a", concentration=3), species("b", 3, boundaryCondition="true")],
+            Rules=[rule("rate", "0.5*c", "c")],
+            Events=[event("again", "time > 1", b="1.5*exp(-0.5*time)")],
+        )
+    )
+    a, b = course(file, TIME, ["a", "b"])
+    assert a == pytest.approx(3 * np.exp(-0.5 * TIME), rel=1e-8)
+    assert b == pytest.approx(1.5 * np.exp(-0.5 * TIME), rel=1e-8)
+
+
+def test_stoichiometries_of_level_1_have_denominators(tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text(
+        '<?xml version="1.0" encoding="UTF-8"?>'
+        '<sbml xmlns="http://www.sbml.org/sbml/level1" level="1" version="2"><model name="m">'
+        '<listOfCompartments><compartment name="c"/></listOfCompartments><listOfSpecies>'
+        '<species name="a" compartment="c" initialAmount="3"/></listOfSpecies><listOfReactions>'
+        '<reaction name="r"><listOfReactants><speciesReference species="a" stoichiometry="3" '
+        'denominator="2"/></listOfReactants><kineticLaw formula="a"/></reaction>'
+        "</listOfReactions></model></sbml>"
+    )
+    (a,) = course(ks.sbml.read(path), TIME, ["a"])
+    assert a == pytest.approx(3 * np.exp(-1.5 * TIME), rel=1e-8)
+
+
 def test_functions_local_parameters_and_rules_in_any_order(written):
     function = (
         '<functionDefinition id="twice"><math xmlns="http://www.w3.org/1998/Math/MathML"><lambda>'
@@ -260,6 +313,21 @@ def test_pieces_of_time(written):
     assert x == pytest.approx(np.where(TIME < 0.5, TIME, 0.5 + 0.1 * (TIME - 0.5)), abs=1e-8)
 
 
+def test_pieces_of_states(written):
+    """Newton's method goes on after a jump within a step, however well it did before."""
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 0, "false"), parameter("y", 1, "false")],
+            Rules=[
+                rule("rate", "piecewise(1, (x < 0.5) || (x > 0.9), 2)", "x"),
+                rule("rate", "-y*piecewise(3, x < 0.8 && y > 0.5, 1)", "y"),
+            ],
+        )
+    )
+    (x,) = course(file, TIME, ["x"])
+    assert x[2:5] == pytest.approx([0.5, 0.95, 1.2], abs=1e-6)
+
+
 def test_events(written):
     file = ks.sbml.read(
         written(
@@ -271,6 +339,54 @@ def test_events(written):
     x, n = course(file, np.array([0.0, 0.5, 1.0, 2.0]), ["x", "n"])
     assert x[-1] == pytest.approx(np.exp(2.0) / 4, rel=1e-7)
     assert n.tolist() == [0, 0, 1, 2]
+
+
+def test_events_at_once_use_the_values_before_all_of_them(written):
+    lists = {"Parameters": [parameter("x", 1, "false"), parameter("n", 0, "false")]}
+    events = [event("a", "time > 1", x="x + 1"), event("b", "time > 1", n="x")]
+    file = ks.sbml.read(written(**lists, Events=events))
+    x, n = course(file, TIME, ["x", "n"])
+    assert (x[-1], n[-1]) == (2, 1)
+    with pytest.raises(ValueError, match="the events a, c set x at once, which is not read"):
+        ks.sbml.read(written(**lists, Events=[events[0], event("c", "1 < time", x="7")]))
+
+
+def test_triggers_of_what_events_set_where_both_sides_are_equal(written):
+    """On, then n, from a reset to the very level; a parameter that is its level."""
+    file = ks.sbml.read(
+        written(
+            Parameters=[
+                parameter("x", 1, "false"),
+                parameter("on", 0, "false"),
+                parameter("n", 0, "false"),
+                parameter("m", 0, "false"),
+                parameter("p", 0),
+            ],
+            Rules=[rule("rate", "-x", "x")],
+            Events=[
+                event("a", "x < 0.5", on="1"),
+                event("b", "on >= 1", n="n + 1"),
+                event("c", "on > 1", n="7"),
+                event("d", "x < 0.4 && p >= 0", m="1"),
+            ],
+        )
+    )
+    on, n, m = course(file, TIME, ["on", "n", "m"])
+    assert (on[-1], n[-1], m[-1]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "trigger, initial",
+    [("time >= 0", "false"), ("time > 0", "true"), ("x < 1", "true"), ("y < 3", "false")],
+)
+def test_events_at_the_start_are_refused(written, trigger, initial):
+    path = written(
+        Parameters=[parameter("x", 1, "false"), parameter("y", constant="false")],
+        Rules=[rule("rate", "-x", "x"), rule("assignment", "2*x", "y")],
+        Events=[event("now", trigger, initial, x="5")],
+    )
+    with pytest.raises(ValueError, match="event now happens at the start, which is not read"):
+        ks.sbml.read(path)
 
 
 def test_units(written):
@@ -308,6 +424,18 @@ def test_names_of_time_get_another(written):
 @pytest.mark.parametrize(
     "lists, words",
     [
+        (
+            {
+                "Compartments": [compartment()],
+                "Species": [species("a", 1)],
+                "Reactions": [
+                    reaction("r", "a", [("a", 1)]).replace('stoichiometry="1"', "")
+                    if pytest.importorskip("libsbml")
+                    else ""
+                ],
+            },
+            "a reaction has no stoichiometry of a",
+        ),
         (
             {
                 "Parameters": [parameter("x", 1, "false")],
@@ -355,6 +483,16 @@ def test_names_of_time_get_another(written):
 def test_what_is_not_read_is_named(written, lists, words):
     with pytest.raises(ValueError, match=words):
         ks.sbml.read(written(**lists))
+
+
+def test_fast_reactions_are_refused(written):
+    head = HEAD.replace(
+        'version2/core" level="3" version="2"', 'version1/core" level="3" version="1"'
+    )
+    fast = reaction("r", "a", [("a", 1)]).replace("reversible", 'fast="true" reversible')
+    path = written(head, Compartments=[compartment()], Species=[species("a", 1)], Reactions=[fast])
+    with pytest.raises(ValueError, match="reaction r is fast, which is not read"):
+        ks.sbml.read(path)
 
 
 def test_what_is_no_model(tmp_path):

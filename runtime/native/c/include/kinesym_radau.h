@@ -14,6 +14,9 @@
 #define KS_RADAU_POLISH 10
 /* Errors of Newton's method shrink so fast that derivatives are kept. */
 #define KS_RADAU_FAST 1e-3
+/* Least share of a correction that is taken to be left before a second one tells: after a jump within
+ * a step, corrections are as good as the derivatives, not as those before them. */
+#define KS_RADAU_LEFT 1e-5
 /* Steps that would grow by less are kept, and their factors. */
 #define KS_RADAU_SAME 1.2
 
@@ -75,7 +78,7 @@ KS_PART void ks_ra_newton(ks_radau *d) {
     for (int l = 0; l < KS_LANES; l++) {
         some |= open[l] = d->open[l];
         d->shrink[l] = 0.0, rate[l] = 0.0, last[l] = 1.0;
-        d->slow[l] = 0.0, d->left[l] = carried ? pow(fmax(d->left[l], 2.3e-16), 0.8) : 1.0;
+        d->slow[l] = 0.0, d->left[l] = carried ? pow(fmax(d->left[l], KS_RADAU_LEFT), 0.8) : 1.0;
     }
     for (int step = 1; step <= KS_RADAU_ITERATIONS && some; step++) {
         const V active = ks_flags(open);
