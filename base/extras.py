@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+#: Modules in which packages made by SWIG find one another's tables of types.
+_TABLES = "swig_runtime_data"
 #: Optional packages by the extra of `pyproject.toml` that installs them: what each is used for.
 EXTRAS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -46,4 +50,23 @@ def check_installed(package: str) -> None:
 def required(package: str) -> Any:
     """The module of a package of `EXTRAS`. Raises `NotInstalled` where it cannot be found."""
     check_installed(package)
-    return importlib.import_module(package)
+    if package in sys.modules:
+        return sys.modules[package]
+    with _types_apart() as tables:
+        module = importlib.import_module(package)
+    module.__dict__["_tables_of_types"] = tables  # as long as the package is there
+    return module
+
+
+@contextmanager
+def _types_apart() -> Iterator[list[Any]]:
+    """Let a package that SWIG has made have a table of C++ types of its own, which is in the list
+    then. Tables are shared otherwise, and the vectors of ezc3d and of libsbml are no longer what
+    they were when both are imported."""
+    before = {name: sys.modules.pop(name) for name in [*sys.modules] if name.startswith(_TABLES)}
+    tables = list[Any]()
+    try:
+        yield tables
+    finally:
+        tables += [sys.modules.pop(name) for name in [*sys.modules] if name.startswith(_TABLES)]
+        sys.modules.update(before)

@@ -62,7 +62,7 @@ def read(path: str | Path) -> FileModel:
     compartments their sizes. Rates of reactions and what rules determine are intermediates, and
     outputs under their names. Units of the file are those of the model.
 
-    Needs the package python-libsbml, `pip install 'kinesym[sbml]'`. Raises `ImportError` without
+    Needs the package python-libsbml, `pip install 'kinesym[petab]'`. Raises `ImportError` without
     it, `FileNotFoundError`, and `ValueError` that names the element for what is no model or is not
     read: delays, events with priorities or at the start, fast reactions, packages of Level 3 that
     change equations.

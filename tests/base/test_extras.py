@@ -45,8 +45,29 @@ def test_a_missing_package_is_named_with_the_command(monkeypatch, package, extra
 
 @pytest.mark.parametrize("package, extra", PACKAGES)
 def test_a_package_that_is_there_is_its_module(package, extra):
-    module = pytest.importorskip(package)
-    assert required(package) is module
+    if not installed(package):
+        pytest.skip(f"{package} is not installed")
+    assert required(package) is sys.modules[package]
+
+
+@pytest.mark.parametrize("first", ["ezc3d", "libsbml"])
+def test_packages_of_swig_do_not_disturb_one_another(first):
+    """Vectors of C++ have Python types of their own in each, in a process with both."""
+    for package in ("ezc3d", "libsbml"):
+        if not installed(package):
+            pytest.skip(f"{package} is not installed")
+    before, after = ["import ezc3d", "sbml = required('libsbml')"][:: 1 if first == "ezc3d" else -1]
+    program = f"""
+from kinesym.base.extras import required
+{before}
+{after}
+ezc3d.c3d()["parameters"]["POINT"]["RATE"]["value"] = [100]
+file = ezc3d.c3d()
+file.add_parameter("POINT", "OTHER", ["a"])
+print(sbml.formulaToL3String(sbml.parseL3Formula("a*b")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.strip() == "a * b", done.stderr
 
 
 @pytest.mark.parametrize("package, extra", PACKAGES)
