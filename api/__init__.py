@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from kinesym import models as models
     from kinesym import multibody as multibody
     from kinesym import osim as osim
-    from kinesym import petab as petab
-    from kinesym import sbml as sbml
     from kinesym import urdf as urdf
     from kinesym.bundles import Bundle as Bundle
     from kinesym.bundles import bundle as bundle
