@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -119,6 +119,12 @@ def check_method(model: Model, method: str) -> bool:
         most = 0 if needs_rates else highest_index(method)
         check_index(model, most, f"the method {method}")
     return needs_rates
+
+
+def keep_trials(question: Any) -> None:
+    """Keep trials that come from a generator, as they are looked at more than once."""
+    if isinstance(question.trials, Iterator):
+        object.__setattr__(question, "trials", list(question.trials))
 
 
 def checked_trials(system: Any, trials: Any, *kinds: type) -> list[Experiment]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kinesym.internal.problems.content import UNCOUNTED
+from kinesym.internal.problems.problem import keep_trials
 from kinesym.symbolic.objective import Objective
 
 
@@ -33,8 +34,7 @@ class Question:
     noise: Mapping[Any, Any] | None = None
     homotopy: str | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "trials", _kept(self.trials))
+    __post_init__ = keep_trials
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,7 @@ class ShootingQuestion:
     atol: float = 1e-11
     sensors: Mapping[str, Any] | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "trials", _kept(self.trials))
+    __post_init__ = keep_trials
 
 
 def _kept(trials: Any) -> Any:
