@@ -39,9 +39,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class ShootingQuestion:
-    """Arguments of `Shooting`, see there, as they were given.
-
-    A digest counts every field but `threads`."""
+    """Arguments of `Shooting`, as they were given; a digest counts every field but `threads`."""
 
     system: Any
     trials: Any
@@ -59,8 +57,3 @@ class ShootingQuestion:
     sensors: Mapping[str, Any] | None = None
 
     __post_init__ = keep_trials
-
-
-def _kept(trials: Any) -> Any:
-    """Trials that can be looked at more than once."""
-    return list(trials) if isinstance(trials, Iterator) else trials
