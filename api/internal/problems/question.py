@@ -34,7 +34,8 @@ class Question:
     noise: Mapping[Any, Any] | None = None
     homotopy: str | None = None
 
-    __post_init__ = keep_trials
+    def __post_init__(self) -> None:
+        keep_trials(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,4 +57,5 @@ class ShootingQuestion:
     atol: float = 1e-11
     sensors: Mapping[str, Any] | None = None
 
-    __post_init__ = keep_trials
+    def __post_init__(self) -> None:
+        keep_trials(self)
