@@ -27,6 +27,7 @@ DECAY = ks.Model("decay", [x], [], [k, a], [x.diff(t) + k * x], {"y": a * x}, va
 SHOWN = ks.Experiment(TIME, measurements={"y": WAVE})
 LOADED = ks.Model("loaded", [x], [F], [m, p, q], [x.diff(t) + (p + q * m) * x - F], values={m: 2.0})
 RESTING = ks.Model("resting", [x], [], [p, q], [x.diff(t)], {"y": p * x + q})
+NOISY = ks.Experiment(TIME, {}, {x: WAVE}, {x: p + x**2})
 SEEN = ks.Experiment(TIME, measurements={x: WAVE, "y": WAVE})
 MIXED = ks.Model("mixed", [x], [], [a, b, c], [x.diff(t) + ((1 - c) * a + c * b) * x])
 LATE = ks.Model("late", [x], [F], [a], [x.diff(t) - F], {"y": a * x**8})
@@ -51,6 +52,12 @@ def by(trial, **parameters):
 CASES = {
     "a scale": ((SPRING, FORCED, ALL), {}, THREE),
     "of two trials": ((SPRING, [FORCED, FORCED], ALL), {}, THREE),
+    "of noise": ((DECAY, NOISY, {k: None, p: None}), {}, ""),
+    "beside what is censored": (
+        (RESTING, ks.Experiment(TIME, {}, {"y": ks.censored(WAVE, 0.0)}, {"y": 0.1}), {p: None}),
+        {"known": {q: 0.0}},
+        "p and x(0) cannot be known from y, at most p*x(0): fix one of them, or give it a prior",
+    ),
     "a prior": ((SPRING, FORCED, {**ALL, m: ks.normal(2, 0.1)}), {}, ""),
     "no prior, but bounds": ((SPRING, FORCED, {**ALL, m: (1, 3)}), {}, THREE),
     "a fixed one": ((SPRING, FORCED, {k: None, b: None}), {}, ""),

@@ -75,7 +75,8 @@ def untold(problem: Discretisation | ShootingProblem, operations: int) -> Sequen
         groups = [group for group in record.owned.groups if group.label]
         own = [(p, f"{p}[{g.owners[g.of_trial[k]]}]") for g in groups for p in g.members]
         runs.append((tuple(starts.items()), tuple({**values, **fixed}.items()), tuple(own)))
-    measured = tuple(record.symbolic.measurements.items())
+    shown = record.symbolic.measurements.items()
+    measured = tuple((y, e) for y, e in shown if y not in record.symbolic.sides)
     about = (tuple(asked), tuple(record.free), tuple(runs), operations)
     return _lacking(model, measured, *about)
 
@@ -113,6 +114,8 @@ def _only_measured(problem: Problem) -> bool:
     rates = problem.steps or problem.moments
     late = problem.delays or model.delays or problem.free_duration
     if conditions or rates or late or objective.terminal != 0:
+        return False
+    if problem.spreads:  # the scatter of the samples tells something, too
         return False
     if not (objective.least_squares and problem.measurements):
         return False
