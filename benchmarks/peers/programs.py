@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 NAN = float("nan")
 #: Largest difference of values, of the largest of their entries, of those of z, and of 1.
-SAME = 1e-12
+SAME = 1e-11
 #: Largest difference of derivatives, of the largest entry.
 SAME_SLOPES = 1e-9
 #: Callbacks of the nonlinear program; the Hessian is that of the Lagrangian.
