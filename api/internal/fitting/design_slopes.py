@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
+from kinesym.internal.fitting.assumed_motion import motion_stiffness
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.planned import (
     CollocationPlan,
-    motion_stiffness,
     shares_beyond,
 )
 from kinesym.internal.problems.formulation import formulate
