@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kinesym import models as models
     from kinesym import multibody as multibody
     from kinesym import osim as osim
+    from kinesym import petab as petab
+    from kinesym import sbml as sbml
     from kinesym import urdf as urdf
     from kinesym.bundles import Bundle as Bundle
     from kinesym.bundles import bundle as bundle

@@ -13,6 +13,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "gait": {"ezc3d": "kinesym.gait reads and writes C3D files with ezc3d"},
         "jax": {"jax": "kinesym.export to the target 'jax' makes functions with jax"},
+        "petab": {"yaml": "kinesym.petab reads problems with yaml"},
         "studies": {
             "cloudpickle": "kinesym.Study sends tasks to its workers with cloudpickle",
             "loky": "kinesym.Study runs tasks in processes of loky",

@@ -127,12 +127,13 @@ class Declared:
             raise ValueError(f"{where}: {hint}{count} equations for {n} states ({names})")
 
     def _check_names(self) -> None:
+        own = {name_of(symbol): symbol for symbol, _ in self.intermediates}
         groups = {
             "a state": self.states,
             "an input": self.inputs,
             "a parameter": self.parameters,
             "an intermediate": [symbol for symbol, _ in self.intermediates],
-            "an output": self.outputs,
+            "an output": [y for y, e in self.outputs.items() if e != own.get(y)],  # or is one
         }
         kinds = [(name_of(key), kind) for kind, group in groups.items() for key in group]
         counts = Counter(name for name, _ in kinds)

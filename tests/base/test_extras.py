@@ -15,9 +15,10 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def extra_in_project(name):
-    """The line of an extra, and the names of the packages in it."""
+    """The packages of an extra, by the names of their modules."""
     line = re.search(rf"^{name} = \[(.*)\]", PROJECT.read_text(encoding="utf-8"), re.MULTILINE)[1]
-    return {re.match(r"[\w-]+", text)[0] for text in re.findall(r'"([^"]+)"', line)}
+    names = (re.match(r"[\w-]+", text)[0] for text in re.findall(r'"([^"]+)"', line))
+    return {{"pyyaml": "yaml"}.get(name, name) for name in names}
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -25,8 +26,8 @@ def test_extras_are_those_of_the_distribution(extra):
     assert extra_in_project(extra) == {*EXTRAS[extra]}
 
 
-def test_all_is_gait_and_studies():
-    assert 'all = ["kinesym[gait,studies]"]' in PROJECT.read_text(encoding="utf-8")
+def test_all_is_gait_petab_and_studies():
+    assert 'all = ["kinesym[gait,petab,studies]"]' in PROJECT.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("package, extra", PACKAGES)

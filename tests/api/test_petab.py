@@ -1,0 +1,204 @@
+"""Problems in PEtab: the test suite of the format, and sentences on files that are wrong."""
+
+import csv
+import tarfile
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym.models.files import petab_v1
+from kinesym.models.files.petab import Measurement, Observable, Period, Tables
+from kinesym.models.files.sbml import FileModel
+from kinesym.models.files.petab_math import formula
+from kinesym.petab_runs import simulated
+
+yaml = pytest.importorskip("yaml")
+
+ARCHIVE = Path(__file__).parents[1] / "data" / "petab" / "suite.tar.xz"
+#: Cases by version; what is not read of some.
+CASES = [("v1.0.0", f"{k:04d}") for k in range(1, 21)]
+CASES += [("v2.0.0", f"{k:04d}") for k in range(1, 33) if k != 19]
+REFUSED = dict.fromkeys([("v2.0.0", "0016"), ("v2.0.0", "0030")], "sets the size of compartment C")
+#: Cases with what the others have not; the rest are long.
+SHORT = {
+    "v1.0.0": {"0002", "0005", "0006", "0008", "0010", "0016", "0017", "0018", "0020"},
+    "v2.0.0": {"0003", "0011", "0018", "0021", "0022", "0023", "0024", "0028", "0032"},
+}
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory):
+    """The folder of the cases."""
+    folder = tmp_path_factory.mktemp("petab")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "petabtests" / "cases"
+
+
+def cases():
+    for version, case in CASES:
+        short = case in SHORT[version] or (version, case) in REFUSED
+        yield pytest.param(version, case, marks=[] if short else [pytest.mark.study])
+
+
+@pytest.mark.parametrize("version, case", [*cases()])
+def test_likelihoods_and_simulations_of_the_test_suite(suite, version, case):
+    """To 1e-6, which is closer than the tolerances of the suite."""
+    folder = suite / version / "sbml" / case
+    path = folder / f"_{case}.yaml"
+    if (version, case) in REFUSED:
+        with pytest.raises(ValueError, match=REFUSED[version, case]):
+            ks.petab.read(path)
+        return
+    found = ks.petab.read(path).simulate()
+    told = yaml.safe_load((folder / f"_{case}_solution.yaml").read_text(encoding="utf-8"))
+    with (folder / "_simulations.tsv").open(encoding="utf-8") as file:
+        rows = [float(row["simulation"]) for row in csv.DictReader(file, delimiter="\t")]
+    assert found.simulation == pytest.approx(rows, abs=1e-6)
+    assert found.log_likelihood == pytest.approx(told["llh"], rel=1e-6)
+    assert found.chi2 == pytest.approx(told["chi2"], rel=1e-6)
+
+
+@pytest.fixture
+def folder(suite, tmp_path):
+    """A copy of case 0002 of version 1: two conditions."""
+    for path in (suite / "v1.0.0" / "sbml" / "0002").iterdir():
+        (tmp_path / path.name.lstrip("_")).write_bytes(path.read_bytes())
+    entries = (tmp_path / "0002.yaml").read_text(encoding="utf-8")
+    (tmp_path / "0002.yaml").write_text(entries.replace("_", "").replace("sbmlf", "sbml_f"))
+    told = yaml.safe_load(entries)
+    problem = {k: [name.lstrip("_") for name in v] for k, v in told["problems"][0].items()}
+    told |= {"problems": [problem], "parameter_file": told["parameter_file"].lstrip("_")}
+    (tmp_path / "0002.yaml").write_text(yaml.safe_dump(told), encoding="utf-8")
+    return tmp_path
+
+
+def test_values_names_and_the_picture(folder):
+    problem = ks.petab.read(folder / "0002.yaml")
+    assert "2 states" in str(problem) and "parameter" in str(problem)
+    assert problem.unknown["k1"] == (0.0, 10.0)
+    nominal, other = problem.simulate(), problem.simulate({"k1": 0.4})
+    assert nominal.log_likelihood > other.log_likelihood
+    assert "log likelihood" in str(nominal)
+    assert next(iter(nominal.to_pandas().columns)) == "observableId"
+    nominal.write(folder / "simulated.tsv")
+    with (folder / "simulated.tsv").open(encoding="utf-8") as file:
+        rows = [float(row["simulation"]) for row in csv.DictReader(file, delimiter="\t")]
+    assert rows == nominal.simulation.tolist()
+    figure = nominal.plot()
+    assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == ["obs_a"]
+    with pytest.raises(ValueError, match=r"k3 is no parameter of the problem; .*k1"):
+        problem.simulate({"k3": 1.0})
+
+
+def test_a_steady_state_that_is_none(suite, tmp_path):
+    source = suite / "v1.0.0" / "sbml" / "0009"
+    for path in source.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    rows = (tmp_path / "_conditions.tsv").read_text(encoding="utf-8").replace("0.3", "-0.7")
+    (tmp_path / "_conditions.tsv").write_text(rows, encoding="utf-8")
+    with pytest.raises(ValueError, match="experiment c0 after preeq_c0: "):
+        ks.petab.read(tmp_path / "_0009.yaml").simulate()
+
+
+@pytest.mark.parametrize(
+    "file, old, new, words",
+    [
+        ("measurements.tsv", "0.7", "0,7", "measurements.tsv, line 2: .*measurement is a number"),
+        ("measurements.tsv", "0.7", "nan", "measurements.tsv, line 2: .*measurement is empty"),
+        ("measurements.tsv", "obs_a\tc0", "obs_b\tc0", "line 2: there is no observable obs_b"),
+        ("measurements.tsv", "obs_a\tc0", "obs_a\tc9", "line 2: there is no condition c9"),
+        ("measurements.tsv", "measurement", "measured", "measurements.tsv has no column measure"),
+        ("observables.tsv", "\tA\t", "\tA *\t", "observables.tsv, line 2, column observableForm"),
+        ("observables.tsv", "\tA\t", "\tZ\t", "observable obs_a, .*: Z in Z has no value"),
+        ("parameters.tsv", "\nk1\t", "\nk2\t", "parameters.tsv, line .: k2 is there twice"),
+        ("parameters.tsv", "\tlin\t", "\tlog2\t", "parameters.tsv, line 2: parameterScale"),
+        ("measurements.tsv", "0.7", "inf", "measurements.tsv, line 2: .*finite, got inf"),
+        ("measurements.tsv", "\t0\t", "\t-1\t", "line 2: a measurement at -1, before the exper"),
+        ("measurements.tsv", "\t0\t", "\t1e400\t", "line 2: column time is a number, got '1e400'"),
+        (
+            "observables.tsv",
+            "\tA\t",
+            "\tA*1e400\t",
+            "column observableFormula: 'A.1e400' is no form.*: a number that is too large",
+        ),
+        ("observables.tsv", "\tA\t", "\tA*9^9^9^9\t", "column observableFormula: 9 to the power"),
+        ("observables.tsv", "\tA\t", "\tA*inf\t", "observableFormula: 'A.inf' is no real number"),
+        ("observables.tsv", "\tA\t", "\tsin(A, 2)\t", "sin of 2 arguments, which is not read"),
+        ("observables.tsv", "\tA\t", "\tA 2\t", "'A 2' is no formula: no operator before '2'"),
+        (
+            "observables.tsv",
+            "\tA\t",
+            "\tlog(-A)\t",
+            "obs_a, .*, line 2: its value is nan at time 0",
+        ),
+        ("observables.tsv", "\t1\n", "\t-1\n", "obs_a, .*, line 2: its noise is -1 at time 0"),
+        ("observables.tsv", "\tA\t", "\tt*A\t", "t_ in A.t_ has no value"),
+        ("conditions.tsv", "a0", "a7", "experiment c0: there is no a7 to be set"),
+        ("parameters.tsv", "\nk1\t", "\nA\t", "parameter A is no parameter of the model"),
+        ("parameters.tsv", "\t10\t", "\t-10\t", "parameter .*: bounds 0 and -10"),
+        ("0002.yaml", "parameters.tsv", "/parameters.tsv", "/parameters.tsv is not in the folder"),
+        ("0002.yaml", "- model.xml", "- 3", "sbml_files is a list of names of files, got .3"),
+        ("model.xml", "<sbml", "<odd", "0002.yaml: model.xml: "),
+        ("0002.yaml", "format_version: 1", "format_version: 7", "format_version is 1 or 2, got 7"),
+        ("0002.yaml", "format_version: 1", "format_version: [", "it is no YAML file"),
+        ("0002.yaml", "model.xml", "none.xml", "there is no file .*none.xml"),
+    ],
+)
+def test_files_that_are_wrong(folder, file, old, new, words):
+    path = folder / file
+    said = path.read_text(encoding="utf-8")
+    assert old in said
+    path.write_text(said.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        ks.petab.read(folder / "0002.yaml").simulate()
+
+
+def test_formulas_of_the_test_suite():
+    with (ARCHIVE.parent / "math.tsv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            found = float(formula(row["expression"]))
+            assert found == pytest.approx(float(row["expected"]), abs=1e-14), row["expression"]
+
+
+def test_names_in_formulas():
+    x, e = sp.Symbol("x"), formula("log(x, 2) + !(x > 9)*lambda - PI + pi^2*t/2/time")
+    known = {x: 8.0, sp.Symbol("lambda"): 3.0, sp.Symbol("PI"): 5.0, sp.Symbol("pi"): 2.0}
+    found = e.subs({**known, sp.Symbol("t_"): 6.0, ks.t: 4.0})
+    assert float(found) == pytest.approx(3 + 3 - 5 + 3)
+
+
+@pytest.mark.parametrize("start", [1e-9, 1.0])
+def test_steady_states_of_small_states_and_after_a_pulse(folder, start):
+    """A falls at a rate of 1e-4, and does before a time of 5e4 only."""
+    x = sp.Function("A")(ks.t)
+    rate = sp.Piecewise((1e-4, ks.t < 5e4), (0.0, True))
+    model = ks.Model("fall", states=[x], equations=[x.diff(ks.t) + rate * x])
+    rows = [Measurement("a", "", time, 1.0, (), (), "") for time in (2e4, inf)]
+    a = Observable("a", sp.Symbol("A"), sp.Integer(1), (), (), "normal", "lin")
+    tables = Tables("", Path(), {}, {"a": a}, {"": [Period(0.0, {})]}, rows)
+    found = simulated(tables, FileModel(model, {"A": sp.Float(start)}), {})
+    assert found.simulation == pytest.approx(start * np.exp([-2.0, -5.0]), rel=1e-5)
+
+
+def test_no_problem(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        ks.petab.read(tmp_path / "none.yaml")
+    (tmp_path / "list.yaml").write_text("- 1\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="a YAML file with entries by name"):
+        ks.petab.read(tmp_path / "list.yaml")
+
+
+def test_priors_scales_and_placeholders_are_read(suite):
+    folder = suite / "v1.0.0" / "sbml" / "0016"
+    entries = yaml.safe_load((folder / "_0016.yaml").read_text(encoding="utf-8"))
+    tables = petab_v1.tables_of("0016", folder, entries)
+    told = tables.observables["obs_b"]
+    assert told.scale == "log" and told.distribution == "normal"
+    assert {p.scale for p in tables.parameters.values()} <= {"lin", "log", "log10"}
+    assert all(one.time < inf for one in tables.measurements)
+    assert np.isfinite([one.value for one in tables.measurements]).all()

@@ -1,0 +1,531 @@
+"""Models in SBML against closed forms, and what is refused."""
+
+import ast
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+
+HEAD = (
+    '<?xml version="1.0" encoding="UTF-8"?>'
+    '<sbml xmlns="http://www.sbml.org/sbml/level3/version2/core" level="3" version="2">'
+    '<model id="m">'
+)
+MATH = '<math xmlns="http://www.w3.org/1998/Math/MathML">{}</math>'
+
+
+def species(name, amount=None, concentration=None, home="c", **flags):
+    given = {"hasOnlySubstanceUnits": "false", "boundaryCondition": "false", "constant": "false"}
+    if amount is not None:
+        given["initialAmount"] = amount
+    if concentration is not None:
+        given["initialConcentration"] = concentration
+    words = " ".join(f'{key}="{value}"' for key, value in {**given, **flags}.items())
+    return f'<species id="{name}" compartment="{home}" {words}/>'
+
+
+def compartment(name="c", size=1.0, constant="true"):
+    return f'<compartment id="{name}" size="{size}" spatialDimensions="3" constant="{constant}"/>'
+
+
+def parameter(name, value=None, constant="true"):
+    said = "" if value is None else f'value="{value}"'
+    return f'<parameter id="{name}" {said} constant="{constant}"/>'
+
+
+TAGS = {
+    **{ast.Add: "plus", ast.Sub: "minus", ast.Mult: "times", ast.Div: "divide", ast.Pow: "power"},
+    **{ast.Lt: "lt", ast.LtE: "leq", ast.Gt: "gt", ast.GtE: "geq", ast.Eq: "eq"},
+    **{ast.And: "and", ast.Or: "or", ast.USub: "minus"},
+}
+URL = "http://www.sbml.org/sbml/symbols/"
+
+
+def content(node):
+    """Content MathML of a node of Python's grammar."""
+
+    def apply(tag, *parts):
+        return f"<apply>{tag}{''.join(map(content, parts))}</apply>"
+
+    match node:
+        case ast.Constant(value=int() as value):
+            return f'<cn type="integer"> {value} </cn>'
+        case ast.Constant(value=value):
+            return f"<cn> {value} </cn>"
+        case ast.Name(id="time"):
+            return f'<csymbol encoding="text" definitionURL="{URL}time"> time </csymbol>'
+        case ast.Name(id=name):
+            return f"<ci> {name} </ci>"
+        case ast.BinOp(left, op, right):
+            return apply(f"<{TAGS[type(op)]}/>", left, right)
+        case ast.UnaryOp(op, operand):
+            return apply(f"<{TAGS[type(op)]}/>", operand)
+        case ast.BoolOp(op, values):
+            return apply(f"<{TAGS[type(op)]}/>", *values)
+        case ast.Compare(left, [op], [right]):
+            return apply(f"<{TAGS[type(op)]}/>", left, right)
+        case ast.Call(ast.Name("piecewise"), [*pairs, last]):
+            pieces = zip(map(content, pairs[::2]), map(content, pairs[1::2]), strict=True)
+            rows = "".join(f"<piece>{value}{condition}</piece>" for value, condition in pieces)
+            return f"<piecewise>{rows}<otherwise>{content(last)}</otherwise></piecewise>"
+        case ast.Call(ast.Name("exp"), args):
+            return apply("<exp/>", *args)
+        case ast.Call(ast.Name("delay" | "rateOf" as name), args):
+            return apply(f'<csymbol definitionURL="{URL}{name}"> d </csymbol>', *args)
+        case ast.Call(ast.Name(name), args):
+            return apply(f"<ci> {name} </ci>", *args)
+    raise AssertionError(ast.dump(node))
+
+
+def math(formula):
+    """The formula of a text, such as "k*a^2" or "x > 1 && y < 2"."""
+    python = formula.replace("^", "**").replace("&&", " and ").replace("||", " or ")
+    return MATH.format(content(ast.parse(python, mode="eval").body))
+
+
+def reaction(name, law, reactants=(), products=()):
+    def references(kind, names):
+        rows = [
+            f'<speciesReference species="{one}" stoichiometry="{count}" constant="true"/>'
+            for one, count in names
+        ]
+        return f"<listOf{kind}>{''.join(rows)}</listOf{kind}>" if rows else ""
+
+    return (
+        f'<reaction id="{name}" reversible="false">{references("Reactants", reactants)}'
+        f"{references('Products', products)}<kineticLaw>{math(law)}</kineticLaw></reaction>"
+    )
+
+
+def rule(kind, formula, variable=""):
+    of = f' variable="{variable}"' if variable else ""
+    return f"<{kind}Rule{of}>{math(formula)}</{kind}Rule>"
+
+
+def initially(name, formula):
+    return f'<initialAssignment symbol="{name}">{math(formula)}</initialAssignment>'
+
+
+def event(name, trigger, initial="true", more="", **resets):
+    rows = "".join(
+        f'<eventAssignment variable="{k}">{math(v)}</eventAssignment>' for k, v in resets.items()
+    )
+    return (
+        f'<event id="{name}" useValuesFromTriggerTime="true"><trigger initialValue="{initial}" '
+        f'persistent="true">{math(trigger)}</trigger>{more}'
+        f"<listOfEventAssignments>{rows}</listOfEventAssignments></event>"
+    )
+
+
+ORDER = (
+    "FunctionDefinitions UnitDefinitions Compartments Species Parameters InitialAssignments Rules "
+    "Reactions Events"
+).split()
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes a document and returns its path."""
+
+    def write(head=HEAD, **lists):
+        parts = [f"<listOf{k}>{''.join(lists[k])}</listOf{k}>" for k in ORDER if k in lists]
+        path = tmp_path / "model.xml"
+        path.write_text(f"{head}{''.join(parts)}</model></sbml>", encoding="utf-8")
+        return path
+
+    return write
+
+
+def course(file, time, names, **parameters):
+    made = ks.simulate(
+        file.system, time, file.starts, parameters or None, method="radau-5", rtol=1e-10, atol=1e-12
+    )
+    assert not made.message
+    return [np.asarray(made[name]) for name in names]
+
+
+TIME = np.linspace(0.0, 2.0, 9)
+
+
+def test_a_decay_in_concentrations_and_amounts(written):
+    """a in c (size 2) goes to b, an amount, twice: law k*a*c per second in amounts."""
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=2)],
+            Species=[
+                species("a", concentration=3),
+                species("b", amount=1, hasOnlySubstanceUnits="true"),
+            ],
+            Parameters=[parameter("k", 0.7)],
+            Reactions=[reaction("fade", "k*a*c", [("a", 1)], [("b", 2)])],
+        )
+    )
+    a, b, fade = course(file, TIME, ["a", "b", "fade"])
+    true = 3 * np.exp(-0.7 * TIME)
+    assert a == pytest.approx(true, rel=1e-8)
+    assert b == pytest.approx(1 + 2 * 2 * (3 - true), rel=1e-8)
+    assert fade == pytest.approx(0.7 * 2 * true, rel=1e-8)
+    assert file.model.values == {"c": 2.0, "k": 0.7}
+    assert file.starts == {"a": 3, "b": 1}
+
+
+def test_initial_amounts_are_concentrations_where_these_are_meant(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=4)],
+            Species=[
+                species("a", amount=2),
+                species("b", concentration=2, hasOnlySubstanceUnits="true"),
+            ],
+            Reactions=[reaction("r", "0*a", [("a", 1)], [("b", 1)])],
+        )
+    )
+    assert file.starts == {"a": sp.Rational(1, 2) * 1.0, "b": 8}
+
+
+def test_a_compartment_that_grows_dilutes(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=1, constant="false")],
+            Species=[species("a", concentration=2)],
+            Parameters=[parameter("g", 0.5), parameter("k", 0.25)],
+            Rules=[rule("rate", "g*c", "c")],
+            Reactions=[reaction("made", "k*c", [], [("a", 1)])],
+        )
+    )
+    # (a c)' = k c with c = exp(g t): a = k/g + (a0 - k/g) exp(-g t)
+    a, c = course(file, TIME, ["a", "c"])
+    assert a == pytest.approx(0.5 + 1.5 * np.exp(-0.5 * TIME), rel=1e-8)
+    assert c == pytest.approx(np.exp(0.5 * TIME), rel=1e-8)
+
+
+def test_a_compartment_by_an_assignment_rule(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(constant="false")],
+            Species=[species("a", concentration=2)],
+            Parameters=[parameter("s", 1, "false")],
+            Rules=[rule("assignment", "1 + s^2", "c"), rule("rate", "1", "s")],
+            Reactions=[reaction("r", "0*a", [("a", 1)])],
+        )
+    )
+    (a,) = course(file, TIME, ["a"])  # the amount 2 (1 + 1) is kept
+    assert a == pytest.approx(4 / (1 + (1 + TIME) ** 2), rel=1e-8)
+
+
+def test_amounts_where_formulas_say_the_size_of_the_compartment(written):
+    """By an initial assignment, or a rule: not the size in the attribute."""
+    sizes = (
+        {"InitialAssignments": [initially("c", "2*p")]},
+        {"Rules": [rule("assignment", "6", "c")]},
+    )
+    for size, constant in zip(sizes, ("true", "false"), strict=True):
+        file = ks.sbml.read(
+            written(
+                Compartments=[compartment(size=2, constant=constant)],
+                Species=[
+                    species("a", amount=3),
+                    species("b", concentration=2, hasOnlySubstanceUnits="true"),
+                ],
+                Parameters=[parameter("p", 3)],
+                Reactions=[reaction("r", "a*c", [("a", 1)], [("b", 1)])],
+                **size,
+            )
+        )
+        a, b = course(file, TIME, ["a", "b"])
+        assert a == pytest.approx(0.5 * np.exp(-TIME), rel=1e-8)
+        assert b == pytest.approx(12 + 3 * (1 - np.exp(-TIME)), rel=1e-8)
+
+
+def test_a_compartment_dilutes_what_nothing_else_changes(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=2, constant="false")],
+            Species=[species("a", concentration=3), species("b", 3, boundaryCondition="true")],
+            Rules=[rule("rate", "0.5*c", "c")],
+            Events=[event("again", "time > 1", b="1.5*exp(-0.5*time)")],
+        )
+    )
+    a, b = course(file, TIME, ["a", "b"])
+    assert a == pytest.approx(3 * np.exp(-0.5 * TIME), rel=1e-8)
+    assert b == pytest.approx(1.5 * np.exp(-0.5 * TIME), rel=1e-8)
+
+
+def test_functions_local_parameters_and_rules_in_any_order(written):
+    function = (
+        '<functionDefinition id="twice"><math xmlns="http://www.w3.org/1998/Math/MathML"><lambda>'
+        "<bvar><ci>x</ci></bvar><apply><times/><cn>2</cn><ci>x</ci></apply></lambda></math>"
+        "</functionDefinition>"
+    )
+    law = reaction("r", "twice(j)*a", [("a", 1)]).replace(
+        "</kineticLaw>",
+        '<listOfLocalParameters><localParameter id="j" value="0.5"/></listOfLocalParameters>'
+        "</kineticLaw>",
+    )
+    file = ks.sbml.read(
+        written(
+            FunctionDefinitions=[function],
+            Compartments=[compartment()],
+            Species=[species("a", concentration=1)],
+            Parameters=[parameter("y", constant="false"), parameter("z", constant="false")],
+            Rules=[rule("assignment", "z + a", "y"), rule("assignment", "10*a + time", "z")],
+            Reactions=[law],
+        )
+    )
+    a, y = course(file, TIME, ["a", "y"])
+    assert a == pytest.approx(np.exp(-TIME), rel=1e-8)
+    assert y == pytest.approx(11 * np.exp(-TIME) + TIME, rel=1e-8)
+
+
+def test_initial_assignments_follow_parameters(written):
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment()],
+            Species=[species("a"), species("b")],
+            Parameters=[parameter("p", 2), parameter("q")],
+            InitialAssignments=[
+                initially("b", "a + q"),
+                initially("q", "3*p"),
+                initially("a", "q^2"),
+            ],
+            Reactions=[reaction("r", "q*a", [("a", 1)], [("b", 1)])],
+        )
+    )
+    p = sp.Symbol("p")
+    assert sp.expand(file.starts["a"] - 9 * p**2) == 0
+    assert sp.expand(file.starts["b"] - 9 * p**2 - 3 * p) == 0
+    (a,) = course(file, TIME, ["a"], p=0.5)
+    assert a == pytest.approx(2.25 * np.exp(-1.5 * TIME), rel=1e-8)
+
+
+def test_an_algebraic_rule(written):
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 1, "false"), parameter("y", 3, "false")],
+            Rules=[rule("rate", "-y", "x"), rule("algebraic", "y - 3*x")],
+        )
+    )
+    x, y = course(file, TIME, ["x", "y"])
+    assert x == pytest.approx(np.exp(-3 * TIME), rel=1e-8)
+    assert y == pytest.approx(3 * np.exp(-3 * TIME), rel=1e-8)
+
+
+def test_conversion_factors_and_constant_boundaries(written):
+    head = HEAD.replace('id="m"', 'id="m" conversionFactor="f"')
+    file = ks.sbml.read(
+        written(
+            head,
+            Compartments=[compartment()],
+            Species=[
+                species("a", concentration=1),
+                species("pool", concentration=5, boundaryCondition="true", constant="true"),
+            ],
+            Parameters=[parameter("f", 3)],
+            Reactions=[reaction("r", "pool", [("pool", 1)], [("a", 2)])],
+        )
+    )
+    (a,) = course(file, TIME, ["a"])
+    assert a == pytest.approx(1 + 3 * 2 * 5 * TIME, rel=1e-9)
+    assert file.model.state_names == ["a"] or list(file.model.state_names) == ["a"]
+
+
+def test_pieces_of_time(written):
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 0, "false"), parameter("on", 0.5)],
+            Rules=[rule("rate", "piecewise(1, time < on, 0.1)", "x")],
+        )
+    )
+    (x,) = course(file, TIME, ["x"])
+    assert x == pytest.approx(np.where(TIME < 0.5, TIME, 0.5 + 0.1 * (TIME - 0.5)), abs=1e-8)
+
+
+def test_pieces_of_states(written):
+    """Newton's method goes on after a jump within a step, however well it did before."""
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 0, "false"), parameter("y", 1, "false")],
+            Rules=[
+                rule("rate", "piecewise(1, (x < 0.5) || (x > 0.9), 2)", "x"),
+                rule("rate", "-y*piecewise(3, x < 0.8 && y > 0.5, 1)", "y"),
+            ],
+        )
+    )
+    (x,) = course(file, TIME, ["x"])
+    assert x[2:5] == pytest.approx([0.5, 0.95, 1.2], abs=1e-6)
+
+
+def test_events(written):
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("x", 1, "false"), parameter("n", 0, "false")],
+            Rules=[rule("rate", "x", "x")],
+            Events=[event("halve", "x >= 2", x="x/2", n="n + 1")],
+        )
+    )
+    x, n = course(file, np.array([0.0, 0.5, 1.0, 2.0]), ["x", "n"])
+    assert x[-1] == pytest.approx(np.exp(2.0) / 4, rel=1e-7)
+    assert n.tolist() == [0, 0, 1, 2]
+
+
+def test_events_at_once_use_the_values_before_all_of_them(written):
+    lists = {"Parameters": [parameter("x", 1, "false"), parameter("n", 0, "false")]}
+    events = [event("a", "time > 1", x="x + 1"), event("b", "time > 1", n="x")]
+    file = ks.sbml.read(written(**lists, Events=events))
+    x, n = course(file, TIME, ["x", "n"])
+    assert (x[-1], n[-1]) == (2, 1)
+    with pytest.raises(ValueError, match="the events a, c set x at once, which is not read"):
+        ks.sbml.read(written(**lists, Events=[events[0], event("c", "1 < time", x="7")]))
+
+
+def test_triggers_of_what_events_set_where_both_sides_are_equal(written):
+    """On, then n, from a reset to the very level; a parameter that is its level."""
+    file = ks.sbml.read(
+        written(
+            Parameters=[
+                parameter("x", 1, "false"),
+                parameter("on", 0, "false"),
+                parameter("n", 0, "false"),
+                parameter("m", 0, "false"),
+                parameter("p", 0),
+            ],
+            Rules=[rule("rate", "-x", "x")],
+            Events=[
+                event("a", "x < 0.5", on="1"),
+                event("b", "on >= 1", n="n + 1"),
+                event("c", "on > 1", n="7"),
+                event("d", "x < 0.4 && p >= 0", m="1"),
+            ],
+        )
+    )
+    on, n, m = course(file, TIME, ["on", "n", "m"])
+    assert (on[-1], n[-1], m[-1]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "trigger, initial",
+    [("time >= 0", "false"), ("time > 0", "true"), ("x < 1", "true"), ("y < 3", "false")],
+)
+def test_events_at_the_start_are_refused(written, trigger, initial):
+    path = written(
+        Parameters=[parameter("x", 1, "false"), parameter("y", constant="false")],
+        Rules=[rule("rate", "-x", "x"), rule("assignment", "2*x", "y")],
+        Events=[event("now", trigger, initial, x="5")],
+    )
+    with pytest.raises(ValueError, match="event now happens at the start, which is not read"):
+        ks.sbml.read(path)
+
+
+def test_units(written):
+    units = (
+        '<unitDefinition id="nM"><listOfUnits><unit kind="mole" exponent="1" scale="-9" '
+        'multiplier="1"/><unit kind="litre" exponent="-1" scale="0" multiplier="1"/></listOfUnits>'
+        '</unitDefinition><unitDefinition id="per_minute"><listOfUnits><unit kind="second" '
+        'exponent="-1" scale="0" multiplier="60"/></listOfUnits></unitDefinition>'
+    )
+    file = ks.sbml.read(
+        written(
+            UnitDefinitions=[units],
+            Parameters=[
+                parameter("x", 1, "false").replace("/>", ' units="nM"/>'),
+                parameter("k", 1).replace("/>", ' units="per_minute"/>'),
+            ],
+            Rules=[rule("rate", "-k*x", "x")],
+        )
+    )
+    pint = pytest.importorskip("pint")
+    assert file.model.units == {"x": "nanomole / litre", "k": "1 / (60 second)"}
+    assert pint.UnitRegistry()(file.model.units["k"]).to("1/hour").magnitude == pytest.approx(60.0)
+
+
+def test_names_of_time_get_another(written):
+    file = ks.sbml.read(
+        written(
+            Parameters=[parameter("t", 2), parameter("x", 0, "false")],
+            Rules=[rule("rate", "t", "x")],
+        )
+    )
+    assert file.model.values == {"t_": 2.0}
+
+
+@pytest.mark.parametrize(
+    "lists, words",
+    [
+        (
+            {
+                "Compartments": [compartment()],
+                "Species": [species("a", 1)],
+                "Reactions": [reaction("r", "a", [("a", 1)]).replace('stoichiometry="1"', "")],
+            },
+            "a reaction has no stoichiometry of a",
+        ),
+        (
+            {
+                "Parameters": [parameter("x", 1, "false")],
+                "Rules": [rule("rate", "delay(x, 1)", "x")],
+            },
+            "the rate rule of x: the function delay, which is not read",
+        ),
+        (
+            {"Parameters": [parameter("x", 1, "false")], "Rules": [rule("rate", "z", "x")]},
+            "z",
+        ),
+        (
+            {"Parameters": [parameter("x", None, "false")], "Rules": [rule("rate", "1", "x")]},
+            "x has no value at the start",
+        ),
+        (
+            {
+                "Parameters": [parameter("x", 1, "false"), parameter("y", 1, "false")],
+                "Rules": [rule("assignment", "y", "x"), rule("assignment", "x", "y")],
+            },
+            "circle|cycle",
+        ),
+        (
+            {
+                "Parameters": [parameter("x", 1, "false")],
+                "Rules": [rule("rate", "1", "x")],
+                "Events": [event("late", "x > 2", more="<delay>" + math("1") + "</delay>", x="0")],
+            },
+            "event late is delayed, which is not read",
+        ),
+        (
+            {
+                "Parameters": [parameter("x", 1, "false")],
+                "Rules": [rule("rate", "1", "x")],
+                "Events": [event("odd", "x == 2", x="0")],
+            },
+            "the trigger of event odd",
+        ),
+    ],
+)
+def test_what_is_not_read_is_named(written, lists, words):
+    with pytest.raises(ValueError, match=words):
+        ks.sbml.read(written(**lists))
+
+
+def test_fast_reactions_are_refused(written):
+    head = HEAD.replace(
+        'version2/core" level="3" version="2"', 'version1/core" level="3" version="1"'
+    )
+    fast = reaction("r", "a", [("a", 1)]).replace("reversible", 'fast="true" reversible')
+    path = written(head, Compartments=[compartment()], Species=[species("a", 1)], Reactions=[fast])
+    with pytest.raises(ValueError, match="reaction r is fast, which is not read"):
+        ks.sbml.read(path)
+
+
+def test_what_is_no_model(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        ks.sbml.read(tmp_path / "none.xml")
+    path = tmp_path / "odd.xml"
+    path.write_text("<html></html>", encoding="utf-8")
+    with pytest.raises(ValueError, match=str(path)):
+        ks.sbml.read(path)
+    path.write_text('<!DOCTYPE a [<!ENTITY b "c">]><sbml/>', encoding="utf-8")
+    with pytest.raises(ValueError, match="entities"):
+        ks.sbml.read(path)
+    path.write_text("<sbml", encoding="utf-8")
+    with pytest.raises(ValueError, match="no XML"):
+        ks.sbml.read(path)
