@@ -12,8 +12,8 @@ import sympy as sp
 import kinesym as ks
 from kinesym.models.files import petab_v1
 from kinesym.models.files.petab import Measurement, Observable, Period, Tables
-from kinesym.models.files.sbml import FileModel
 from kinesym.models.files.petab_math import formula
+from kinesym.models.files.sbml import FileModel
 from kinesym.petab_runs import simulated
 
 yaml = pytest.importorskip("yaml")
