@@ -149,6 +149,8 @@ def _expression(e: Element, scope: Scope) -> Any:
 def _apply(e: Element, scope: Scope) -> Any:
     """A function, the first child, of its arguments, the others."""
     function, rest = e[0], e[1:]
+    if function.tag in ("apply", "piecewise") and not len(rest):  # as brackets
+        return _expression(function, scope)
     given = [_expression(part, scope) for part in rest if part.tag not in _QUALIFIERS]
     said = [_expression(q[0], scope) for q in rest if q.tag in _QUALIFIERS and len(q) == 1]
     if function.tag == "csymbol":

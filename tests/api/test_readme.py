@@ -271,7 +271,7 @@ WORDS = {"reliability", "how-to/index", "tutorial/index", "api/index", "migratio
 WORDS |= {page for page in PAGES if page.startswith("theory/")}
 
 #: Packages, which pages are about as a whole.
-PARTS = {"gait", "hybrid", "mjcf", "models", "multibody", "osim", "urdf"}
+PARTS = {"gait", "hybrid", "mjcf", "models", "multibody", "osim", "petab", "sbml", "urdf"}
 PACKAGES = ("kinesym", *(f"kinesym.{part}" for part in sorted(PARTS)))
 
 
