@@ -72,12 +72,14 @@ class Shooting(Displayed):
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
         `log_scale`.
     known : values of the other parameters; the model's values where not given; what differs between
-        trials stands in `Experiment(parameters=...)`.
+        trials stands in `Experiment(parameters=...)`, numbers or expressions, whose symbols may be
+        unknowns that the model does not have.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
-        A value is a number, an expression of parameters such as a**2, or None or bounds (low, high)
-        if it is unknown; a list of values has one per trial. A state is unknown in all trials or in
-        none, and in none if an invariant of the model binds it. A contact that presses at the start
-        is True.
+        A value is a number, an expression such as a**2 of parameters, which the model need not
+        have, or None or bounds (low, high) if it is unknown; a list of values has one per trial. A
+        state is unknown in all trials or in none, and in none if an invariant of the model binds
+        it. A contact that presses at the start is True. Where an experiment begins in a steady
+        state, `before=ks.steady(...)`, it is from here that the model settles.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
     method : of a model "rk4" (None), or another one of `simulate`; implicit ones are for stiff and
@@ -277,6 +279,7 @@ class Shooting(Displayed):
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
         late = f"a model that jumps, {self.model.name}" if self._given.switches else late
         late = "starts that follow from parameters" if any(self._given.following) else late
+        late = "parameters that experiments set" if self._given.assignments else late
         steps = self._given.steps
         if steps.adaptive and self.symbolic is not None:  # nodes show too little of the motion
             late = f"steps that {steps.method} chooses"

@@ -32,15 +32,14 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.shooting.chosen_steps import ChosenSteps, most_steps
+from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, method_of, most_steps
 from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.scores import Scores
+from kinesym.runtime.shooting.steady_start import Settled
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.following import Following
-from kinesym.runtime.simulation.interval import within
-from kinesym.runtime.simulation.stages import extended
 from kinesym.runtime.simulation.stepper import (
     IVP,
     Diverged,
@@ -49,7 +48,6 @@ from kinesym.runtime.simulation.stepper import (
     bind,
     failure,
     longest_step,
-    mapped,
     modes_at,
     rounded_down,
 )
@@ -113,7 +111,7 @@ class SmoothTrials(Simulated):
         scored: bool,
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
-        following: Sequence[Following | None],
+        following: Sequence[Following | Settled | None],
     ) -> None:
         super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
@@ -130,8 +128,6 @@ class SmoothTrials(Simulated):
         ]
         self._free = [about.parameters.index(name) for name in unknowns.owned.parameters]
         self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
-        moving = {j for j in about.partials[1] if j < len(about.states)}
-        self._method = extended(stepper.tableau, len(moving) < len(about.states))
         self._starts = [unknowns.states.index(x) for x in unknowns.initial]
         self._sources = sources
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
@@ -151,7 +147,7 @@ class SmoothTrials(Simulated):
         )
         stages, stepper = None, self._stepper
         if not (stepper.explicit or stepper.adaptive):
-            shape = (n, len(self._method[1]), N - 1)
+            shape = (n, len(method_of(stepper)[1]), N - 1)
             stages = (np.zeros(shape), np.zeros(shape))
         states, step = rows[:n].reshape(n, 1, N), np.zeros(1)
         run, raw = bind(stepper, ivp, states, stages, step, most_steps(stepper))
@@ -371,18 +367,8 @@ class SmoothTrials(Simulated):
 
     def _chain(self, ivp: IVP, stages: tuple[Array, Array]) -> Chain:
         """Equations of all implicit steps of a trial, differentiated at their stages."""
-        library, about = self._stepper.library, self._stepper.about
-        a, b, c = self._method
-        time = ivp.time[:-1] + c[:, None] * np.diff(ivp.time)
-        nodes = np.arange(len(ivp.time) - 1)
-        inputs = [within(row[0], kind, nodes, c[:, None]) for row, kind in ivp.inputs]
-        rates, states = (part.reshape(len(part), -1) for part in stages)
-        given = np.reshape(inputs, (len(inputs), time.size))
-        points = [rates, states, given, ivp.parameters.T, time.reshape(1, -1)]
-        rows, columns = about.partials
-        values = mapped(library, "partials", points, len(rows)).reshape(len(rows), *time.shape)
         held = [self._kind(u) == HELD for u in self.unknowns.inputs]
-        return Chain(library, len(states), ivp.time, a, b, c, rows, columns, values, held)
+        return chain_of(self._stepper, ivp, stages, held)
 
     def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
         """Tangents d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
