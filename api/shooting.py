@@ -35,7 +35,7 @@ from kinesym.internal.problems.shooting_arguments import (
     warn_of_kinks,
 )
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.noise import check_std
+from kinesym.runtime.estimation.noise import check_finite, check_std
 from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.fit import Fit, vector_of_guess
@@ -371,7 +371,9 @@ class Shooting(Displayed):
             problem = other if np.isfinite(other.trials.cost(q)) else problem
             J = problem.trials.cost(q)
         if not np.isfinite(J):
-            check_std(problem.trials.trajectories(q), problem.given.trials)  # both say why
+            runs = problem.trials.trajectories(q)  # each of these says why
+            check_std(runs, problem.given.trials)
+            check_finite(runs)
             raise ValueError(f"the objective is {J} at the guess")
         words = problem.trials.instability(q)
         if words:
@@ -428,9 +430,10 @@ class Shooting(Displayed):
         keep : fits that are kept whole, one of each optimum first. max_iterations : of each start;
         those that need more count as lost. executor : of `concurrent.futures`, whose threads or
         processes solve what is solved one by one; None for one thread per core. The result does not
-        depend on it. Ctrl-C keeps the starts that have ended. Raises `ValueError` for a parameter
-        without a range, as `pack`, and where the guess tells how far something starts, as
-        `trajectories`.
+        depend on it. Ctrl-C keeps the starts that have ended. A start from which a simulation does
+        not reach its end is lost, and the others go on; so with the guess, unless it tells how far
+        states between segments and inputs start from it: then this raises as `trajectories`. Raises
+        `ValueError` for a parameter without a range, and as `pack`.
         """
         given = (starts, seed, keep, detour, max_iterations, executor, progress)
         search, q = checked_search(*given), self.pack(guess)

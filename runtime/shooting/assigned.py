@@ -91,9 +91,11 @@ class Assigned:
         used = {*sources}.union(*(places.ravel().tolist() for _, _, places in made))
         for place, name in enumerate(outer.names):
             if place not in used:
+                member = outer.members[place]
+                where = "each trial" if name == member else f"each trial of {name}"
                 raise ValueError(
-                    f"{name} is unknown, but nothing depends on it, as every trial that has it "
-                    f"sets {outer.members[place]}; leave it out of unknown"
+                    f"parameter {member} has a value in {where} and is unknown; it is either, in "
+                    "all trials"
                 )
         pairs = (np.array(each, dtype=np.intp) for each in (copies, sources))
         return Assigned(outer, inner, np.array(constants), *pairs, made)

@@ -169,23 +169,30 @@ class SmoothTrials(Simulated):
 
     def _simulated(self, q: Array) -> Array:
         """Simulate: z(q), a view."""
-        unknowns, r = self.unknowns, len(self.unknowns.parameters)
-        self.nlp.layout.parameter_values(self._z)[:] = q[:r]
-        for k, trial in enumerate(self._trials):
-            self._values[k][0, self._free] = q[unknowns.owned.places(k)]
-            free = trial.inputs[: len(unknowns.inputs)]
-            free[:] = q[unknowns.samples(k)].reshape(free.shape)
-            start = trial.initial.copy()
-            start[self._starts] = q[unknowns.starts(k)]
-            for x, value in self.followed(q, k).items():
-                start[unknowns.states.index(x)] = value
-            bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
-            self._march(k, np.vstack([start, bounds]))
+        self.nlp.layout.parameter_values(self._z)[:] = q[: len(self.unknowns.parameters)]
+        for k in range(len(self._trials)):
+            try:
+                self._run_of(q, k)
+            except Diverged as error:
+                raise Diverged(f"{self._title(k)}{error}") from error
         delays = delays_at(self.nlp.about, self.nlp.layout, self._z)
         if not fit(self._fine, delays, _ROUNDING):  # whatever was before, J(q) is the same
             self._fine = placed(self._fine, delays)
             self.nlp, self._squares = self._on(self._fine)
         return self._z
+
+    def _run_of(self, q: Array, number: int) -> None:
+        """Simulate a trial."""
+        trial, unknowns = self._trials[number], self.unknowns
+        self._values[number][0, self._free] = q[unknowns.owned.places(number)]
+        free = trial.inputs[: len(unknowns.inputs)]
+        free[:] = q[unknowns.samples(number)].reshape(free.shape)
+        start = trial.initial.copy()
+        start[self._starts] = q[unknowns.starts(number)]
+        for x, value in self.followed(q, number).items():
+            start[unknowns.states.index(x)] = value
+        bounds = q[unknowns.boundaries(number)].reshape(-1, len(start))
+        self._march(number, np.vstack([start, bounds]))
 
     def _march(self, number: int, starts: Array) -> None:
         """Simulate all segments of a trial; the states at their ends are stored separately."""

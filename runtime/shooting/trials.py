@@ -88,6 +88,10 @@ class Simulated(ABC):
             raise Diverged(str(self._found))
         return self._found
 
+    def _title(self, trial: int) -> str:
+        """The trial, before a sentence about it; empty if there is but one."""
+        return f"trial {trial}: " if len(self.trials) > 1 else ""
+
     def set_in(self, trial: int) -> Collection[str]:
         """Parameters that a trial sets to functions of the unknowns."""
         return ()

@@ -12,6 +12,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
+import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -177,9 +178,11 @@ class _Values:
         arguments = tuple(numbers.get(n, n) for n in names)
         if any(isinstance(argument, str) for argument in arguments):
             return Assignment(None if e.is_Symbol else _function(e), arguments)
-        value = complex(_function(e)(*arguments)[0])
+        with np.errstate(all="ignore"):
+            value = complex(_function(e)(*arguments)[0])
         if value.imag or not isfinite(value.real):
-            raise ValueError(f"parameter {name} is {value:g} in trial {self.trial}")
+            words = f"{value:g}" if value.imag else f"{value.real:g}"
+            raise ValueError(f"parameter {name} is {words} in trial {self.trial}")
         return Assignment(None, (value.real,))
 
     def _resolved(self, name: str, within: tuple[str, ...], numbers: dict[str, float]) -> sp.Expr:
@@ -192,7 +195,7 @@ class _Values:
             return sp.Symbol(name)
         what = f"parameter {name} of trial {self.trial}"
         e = real_expression(value, what)
-        for part in sorted(e.atoms(AppliedUndef) | (e.free_symbols & {t}), key=str):
+        for part in (*sorted(e.atoms(AppliedUndef), key=str), *(e.free_symbols & {t})):
             raise ValueError(f"{what} is {e}; it must follow from parameters, and {part} is none")
         table = {}
         for symbol in e.free_symbols:
