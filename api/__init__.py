@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.signals.motion import Recording as Recording
     from kinesym.runtime.signals.signal import Signal as Signal
     from kinesym.runtime.signals.sines import sines as sines
+    from kinesym.runtime.signals.steady import steady as steady
     from kinesym.shooting import Shooting as Shooting
     from kinesym.simulation import consistent as consistent
     from kinesym.simulation import sensitivities as sensitivities

@@ -35,7 +35,7 @@ from kinesym.internal.problems.shooting_arguments import (
     warn_of_kinks,
 )
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.noise import check_std
+from kinesym.runtime.estimation.noise import check_finite, check_std
 from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.fit import Fit, vector_of_guess
@@ -72,12 +72,14 @@ class Shooting(Displayed):
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
         `log_scale`.
     known : values of the other parameters; the model's values where not given; what differs between
-        trials stands in `Experiment(parameters=...)`.
+        trials stands in `Experiment(parameters=...)`, numbers or expressions, whose symbols may be
+        unknowns that the model does not have.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
-        A value is a number, an expression of parameters such as a**2, or None or bounds (low, high)
-        if it is unknown; a list of values has one per trial. A state is unknown in all trials or in
-        none, and in none if an invariant of the model binds it. A contact that presses at the start
-        is True.
+        A value is a number, an expression such as a**2 of parameters, which the model need not
+        have, or None or bounds (low, high) if it is unknown; a list of values has one per trial. A
+        state is unknown in all trials or in none, and in none if an invariant of the model binds
+        it. A contact that presses at the start is True. Where an experiment begins in a steady
+        state, `before=ks.steady(...)`, it is from here that the model settles.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
     method : of a model "rk4" (None), or another one of `simulate`; implicit ones are for stiff and
@@ -277,6 +279,7 @@ class Shooting(Displayed):
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
         late = f"a model that jumps, {self.model.name}" if self._given.switches else late
         late = "starts that follow from parameters" if any(self._given.following) else late
+        late = "parameters that experiments set" if self._given.assignments else late
         steps = self._given.steps
         if steps.adaptive and self.symbolic is not None:  # nodes show too little of the motion
             late = f"steps that {steps.method} chooses"
@@ -368,7 +371,9 @@ class Shooting(Displayed):
             problem = other if np.isfinite(other.trials.cost(q)) else problem
             J = problem.trials.cost(q)
         if not np.isfinite(J):
-            check_std(problem.trials.trajectories(q), problem.given.trials)  # both say why
+            runs = problem.trials.trajectories(q)  # each of these says why
+            check_std(runs, problem.given.trials)
+            check_finite(runs)
             raise ValueError(f"the objective is {J} at the guess")
         words = problem.trials.instability(q)
         if words:
@@ -425,9 +430,10 @@ class Shooting(Displayed):
         keep : fits that are kept whole, one of each optimum first. max_iterations : of each start;
         those that need more count as lost. executor : of `concurrent.futures`, whose threads or
         processes solve what is solved one by one; None for one thread per core. The result does not
-        depend on it. Ctrl-C keeps the starts that have ended. Raises `ValueError` for a parameter
-        without a range, as `pack`, and where the guess tells how far something starts, as
-        `trajectories`.
+        depend on it. Ctrl-C keeps the starts that have ended. A start from which a simulation does
+        not reach its end is lost, and the others go on; so with the guess, unless it tells how far
+        states between segments and inputs start from it: then this raises as `trajectories`. Raises
+        `ValueError` for a parameter without a range, and as `pack`.
         """
         given = (starts, seed, keep, detour, max_iterations, executor, progress)
         search, q = checked_search(*given), self.pack(guess)

@@ -67,6 +67,18 @@ def check_std(runs: Sequence[Trajectory], trials: Sequence[Experiment]) -> None:
             )
 
 
+def check_finite(runs: Sequence[Trajectory]) -> None:
+    """Raise `ValueError` where what is measured has no value in trajectories at a guess."""
+    for number, run in enumerate(runs):
+        of = f" of trial {number}" if len(runs) > 1 else ""
+        for name, row in run.measurements.items():
+            for k in np.flatnonzero(~(np.isnan(row) | np.isfinite(run[name])))[:1]:
+                raise ValueError(
+                    f"{name} is {run[name][k]:g} at t = {run.time[k]:g} s{of} at the guess; give "
+                    "another guess, or bounds that exclude this"
+                )
+
+
 def samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
     """Samples of each group, without missing ones."""
     found: dict[str, list[Array]] = {}

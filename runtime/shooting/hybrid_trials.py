@@ -66,7 +66,7 @@ class HybridTrials(Simulated):
         unknown = zip(unknowns.initial, q[unknowns.starts(number)].tolist(), strict=True)
         start = {**self._initial[number], **dict(unknown), **self.followed(q, number)}
         numbers = {name: values[name] for name in self.system.parameters}
-        of = f"trial {number}: " if len(self.trials) > 1 else ""
+        of = self._title(number)
         try:
             inputs = {
                 u: given if isinstance(given, Signal) else given.at(values)

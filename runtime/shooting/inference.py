@@ -260,6 +260,11 @@ class ShootingInference:
         """An expression in parameters and states at the ends of a trial."""
         unknowns = self.trials.unknowns
         found = self.task.combine(expression, self.trials.trajectories(self.q)[trial])
+        for where, name in found.arguments:
+            if where == "parameter" and name in self.trials.set_in(trial):
+                raise ValueError(
+                    f"trial {trial} sets {name}; write the combination in what is unknown"
+                )
         own = dict(zip(unknowns.owned.parameters, unknowns.owned.places(trial), strict=True))
         starts = dict(
             zip(unknowns.initial, range(self.q.size)[unknowns.starts(trial)], strict=True)

@@ -32,15 +32,14 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.shooting.chosen_steps import ChosenSteps, most_steps
+from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, method_of, most_steps
 from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.scores import Scores
+from kinesym.runtime.shooting.steady_start import Settled
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.following import Following
-from kinesym.runtime.simulation.interval import within
-from kinesym.runtime.simulation.stages import extended
 from kinesym.runtime.simulation.stepper import (
     IVP,
     Diverged,
@@ -49,7 +48,6 @@ from kinesym.runtime.simulation.stepper import (
     bind,
     failure,
     longest_step,
-    mapped,
     modes_at,
     rounded_down,
 )
@@ -113,7 +111,7 @@ class SmoothTrials(Simulated):
         scored: bool,
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
-        following: Sequence[Following | None],
+        following: Sequence[Following | Settled | None],
     ) -> None:
         super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
@@ -130,8 +128,6 @@ class SmoothTrials(Simulated):
         ]
         self._free = [about.parameters.index(name) for name in unknowns.owned.parameters]
         self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
-        moving = {j for j in about.partials[1] if j < len(about.states)}
-        self._method = extended(stepper.tableau, len(moving) < len(about.states))
         self._starts = [unknowns.states.index(x) for x in unknowns.initial]
         self._sources = sources
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
@@ -151,7 +147,7 @@ class SmoothTrials(Simulated):
         )
         stages, stepper = None, self._stepper
         if not (stepper.explicit or stepper.adaptive):
-            shape = (n, len(self._method[1]), N - 1)
+            shape = (n, len(method_of(stepper)[1]), N - 1)
             stages = (np.zeros(shape), np.zeros(shape))
         states, step = rows[:n].reshape(n, 1, N), np.zeros(1)
         run, raw = bind(stepper, ivp, states, stages, step, most_steps(stepper))
@@ -173,23 +169,30 @@ class SmoothTrials(Simulated):
 
     def _simulated(self, q: Array) -> Array:
         """Simulate: z(q), a view."""
-        unknowns, r = self.unknowns, len(self.unknowns.parameters)
-        self.nlp.layout.parameter_values(self._z)[:] = q[:r]
-        for k, trial in enumerate(self._trials):
-            self._values[k][0, self._free] = q[unknowns.owned.places(k)]
-            free = trial.inputs[: len(unknowns.inputs)]
-            free[:] = q[unknowns.samples(k)].reshape(free.shape)
-            start = trial.initial.copy()
-            start[self._starts] = q[unknowns.starts(k)]
-            for x, value in self.followed(q, k).items():
-                start[unknowns.states.index(x)] = value
-            bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
-            self._march(k, np.vstack([start, bounds]))
+        self.nlp.layout.parameter_values(self._z)[:] = q[: len(self.unknowns.parameters)]
+        for k in range(len(self._trials)):
+            try:
+                self._run_of(q, k)
+            except Diverged as error:
+                raise Diverged(f"{self._title(k)}{error}") from error
         delays = delays_at(self.nlp.about, self.nlp.layout, self._z)
         if not fit(self._fine, delays, _ROUNDING):  # whatever was before, J(q) is the same
             self._fine = placed(self._fine, delays)
             self.nlp, self._squares = self._on(self._fine)
         return self._z
+
+    def _run_of(self, q: Array, number: int) -> None:
+        """Simulate a trial."""
+        trial, unknowns = self._trials[number], self.unknowns
+        self._values[number][0, self._free] = q[unknowns.owned.places(number)]
+        free = trial.inputs[: len(unknowns.inputs)]
+        free[:] = q[unknowns.samples(number)].reshape(free.shape)
+        start = trial.initial.copy()
+        start[self._starts] = q[unknowns.starts(number)]
+        for x, value in self.followed(q, number).items():
+            start[unknowns.states.index(x)] = value
+        bounds = q[unknowns.boundaries(number)].reshape(-1, len(start))
+        self._march(number, np.vstack([start, bounds]))
 
     def _march(self, number: int, starts: Array) -> None:
         """Simulate all segments of a trial; the states at their ends are stored separately."""
@@ -371,18 +374,8 @@ class SmoothTrials(Simulated):
 
     def _chain(self, ivp: IVP, stages: tuple[Array, Array]) -> Chain:
         """Equations of all implicit steps of a trial, differentiated at their stages."""
-        library, about = self._stepper.library, self._stepper.about
-        a, b, c = self._method
-        time = ivp.time[:-1] + c[:, None] * np.diff(ivp.time)
-        nodes = np.arange(len(ivp.time) - 1)
-        inputs = [within(row[0], kind, nodes, c[:, None]) for row, kind in ivp.inputs]
-        rates, states = (part.reshape(len(part), -1) for part in stages)
-        given = np.reshape(inputs, (len(inputs), time.size))
-        points = [rates, states, given, ivp.parameters.T, time.reshape(1, -1)]
-        rows, columns = about.partials
-        values = mapped(library, "partials", points, len(rows)).reshape(len(rows), *time.shape)
         held = [self._kind(u) == HELD for u in self.unknowns.inputs]
-        return Chain(library, len(states), ivp.time, a, b, c, rows, columns, values, held)
+        return chain_of(self._stepper, ivp, stages, held)
 
     def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
         """Tangents d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.

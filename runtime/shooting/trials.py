@@ -19,6 +19,7 @@ from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.shooting.priors import Priors
+from kinesym.runtime.shooting.steady_start import Settled
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.following import Following
@@ -65,7 +66,7 @@ class Simulated(ABC):
         system: System,
         trials: Sequence[Experiment],
         priors: Priors,
-        following: Sequence[Following | None],
+        following: Sequence[Following | Settled | None],
     ) -> None:
         self.unknowns, self.system, self.trials = unknowns, system, trials
         self.priors, self.following = priors, following
@@ -86,6 +87,14 @@ class Simulated(ABC):
         if isinstance(self._found, Diverged):
             raise Diverged(str(self._found))
         return self._found
+
+    def _title(self, trial: int) -> str:
+        """The trial, before a sentence about it; empty if there is but one."""
+        return f"trial {trial}: " if len(self.trials) > 1 else ""
+
+    def set_in(self, trial: int) -> Collection[str]:
+        """Parameters that a trial sets to functions of the unknowns."""
+        return ()
 
     def values(self, q: Array, trial: int) -> dict[str, float]:
         """Values of all parameters of a trial by name."""

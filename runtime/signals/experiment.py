@@ -28,7 +28,10 @@ from kinesym.runtime.native import HELD
 from kinesym.runtime.signals.censored import apart
 from kinesym.runtime.signals.corridor import Corridor, corridors
 from kinesym.runtime.signals.history import history_of
+from kinesym.runtime.signals.named import by_name
+from kinesym.runtime.signals.named import key_name as key_name
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
+from kinesym.runtime.signals.steady import Steady
 from kinesym.runtime.signals.timed import TimedSamples, with_times
 from kinesym.runtime.summary import listed
 
@@ -42,14 +45,6 @@ TRIAL = "trial"
 _LEAP = 10.0
 #: Largest share of such steps for them to look like gaps [-].
 _FEW = 0.05
-
-
-def key_name(key: object) -> str:
-    """The name of a symbol (anything with a `name`) or of a string."""
-    name = key if isinstance(key, str) else getattr(key, "name", None)
-    if not isinstance(name, str):
-        raise TypeError(f"{shown(key)} is neither a name nor a symbol")
-    return name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +67,10 @@ class Experiment:
         given is unknown and estimated; channels with the same text, std={a: "imu", b: "imu"},
         share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
-    parameters : values of the model's parameters in this trial, such as the mass of its subject.
+    parameters : values of the model's parameters in this trial, such as the mass of its subject, in
+        place of those of the problem: numbers, or, for `Shooting`, expressions of parameters, known
+        or unknown, which the model need not have, {k: 2*k_0}. Symbols have the values that they
+        have in this trial; that of the parameter itself its value outside of it, {k: k/2}.
     labels : its subject, session or the like, such as {"subject": "s03"}, for `ks.per`.
     bounds : of states and unknown inputs in this trial, (low, high), which may change over time:
         each side a number, None, (N,) with straight lines between the nodes, a `Signal` or a
@@ -83,9 +81,12 @@ class Experiment:
         duration; None or bounds (low, high) if it is unknown, for `Collocation`. Signals without a
         history keep their value at the start; an input that is a `Signal` from before the start is
         its own history.
+    before : the steady state in which the record begins, `ks.steady(...)`, for `Shooting`; None
+        begins where the problem says.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
-    whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
+    whose pieces depend on parameters have none. `parameters` are the numbers among these,
+    `parameter_expressions` the others. `held` names inputs that are constant between nodes
     (zero-order hold). `measurements` keeps measurements at the nodes, `timed` those at times of
     their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
     other measurements the group that shares a standard deviation: the text given, else their own
@@ -102,10 +103,12 @@ class Experiment:
     std: Mapping[Any, Any] = field(default_factory=dict)
     nodes: int | None = None
     duration: tuple[float, float] | None = None
-    parameters: Mapping[Any, float] = field(default_factory=dict)
+    parameters: Mapping[Any, Any] = field(default_factory=dict)
     labels: Mapping[str, str | int] = field(default_factory=dict)
     bounds: Mapping[Any, Any] = field(default_factory=dict)
     history: Mapping[Any, Any] = field(default_factory=dict)
+    before: Steady | None = None
+    parameter_expressions: Mapping[str, Any] = field(init=False)
     signals: Mapping[str, Signal] = field(init=False)
     held: frozenset[str] = field(init=False)
     timed: Mapping[str, TimedSamples] = field(init=False)
@@ -124,7 +127,7 @@ class Experiment:
         put(self, "held", frozenset(name for name, (_, kind) in known.items() if kind == HELD))
         nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
         put(self, "inputs", nodes)
-        found, limits = apart(_by_name("measurements", self.measurements))
+        found, limits = apart(by_name("measurements", self.measurements))
         put(self, "limits", limits)
         own = {k: y for k, y in found.items() if isinstance(y, Signal | TimedSamples)}
         put(self, "measurements", self._measured({k: found[k] for k in found if k not in own}))
@@ -135,10 +138,16 @@ class Experiment:
         moving = {n: e for n, e in told.items() if getattr(e, "free_symbols", None)}
         put(self, "std_expressions", moving)
         put(self, "std", self._deviations(given))
-        put(self, "parameters", _numbers("parameters", self.parameters))
+        values = by_name("parameters", self.parameters)
+        moving = {p: e for p, e in values.items() if getattr(e, "free_symbols", None)}
+        put(self, "parameter_expressions", moving)
+        numbers = {p: value for p, value in values.items() if p not in moving}
+        put(self, "parameters", _numbers("parameters", numbers))
+        if not isinstance(self.before, Steady | None):
+            raise ValueError(f"before must be ks.steady(...) or None, got {shown(self.before)}")
         put(self, "labels", _labels(self.labels))
         put(self, "bounds", self._corridors(self.bounds))
-        put(self, "history", history_of(_by_name("history", self.history), float(self.grid[0])))
+        put(self, "history", history_of(by_name("history", self.history), float(self.grid[0])))
         self._warn_of_leaps()
 
     def __repr__(self) -> str:
@@ -195,6 +204,11 @@ class Experiment:
         """Divisors of the residuals of each measurement in the objective, (N,) or (K,): its
         standard deviation, 1 where that is unknown or an expression."""
         return {name: self.std.get(name, np.ones(len(y))) for name, y in self.measured.items()}
+
+    @property
+    def set_parameters(self) -> dict[str, Any]:
+        """Parameters that this trial sets, to numbers and expressions."""
+        return {**self.parameters, **self.parameter_expressions}
 
     @property
     def named_std(self) -> dict[str, Any]:
@@ -293,10 +307,11 @@ class Experiment:
     def beside(self) -> dict[str, Any]:
         """Arguments that do not depend on the grid."""
         return {
-            "parameters": self.parameters,
+            "parameters": self.set_parameters,
             "labels": self.labels,
             "bounds": self.bounds,
             "history": self.history,
+            "before": self.before,
         }
 
     def with_nodes_at_samples(self, but: Collection[str] = ()) -> Experiment:
@@ -417,11 +432,11 @@ class Experiment:
         return np.linspace(0.0, 1.0, nodes) if shares is None else shares
 
     def _signals(self) -> dict[str, Signal]:
-        given = _by_name("inputs", self.inputs)
+        given = by_name("inputs", self.inputs)
         return {name: signal_of(x, self.grid, f"input {name}") for name, x in given.items()}
 
     def _corridors(self, bounds: Any) -> dict[str, tuple[Corridor, ...]]:
-        given = _by_name("bounds", bounds)
+        given = by_name("bounds", bounds)
         return {name: corridors(name, pair, self.grid) for name, pair in given.items()}
 
     def _with_times(self, name: str, given: Signal | TimedSamples) -> TimedSamples:
@@ -448,7 +463,7 @@ class Experiment:
     def _given_std(self) -> dict[str, Any]:
         """Standard deviations as given, by name of the measurement: the name of a group, or
         numbers."""
-        given = _by_name("std", self.std)
+        given = by_name("std", self.std)
         for channel, (name, _) in self.limits.items():
             if not isinstance(given.get(name, ""), str):
                 given[channel] = given[name]
@@ -535,7 +550,7 @@ class Experiment:
 def _numbers(what: str, given: Any) -> dict[str, float]:
     """Finite numbers by name."""
     return {
-        name: one_number(value, f"{what}: {name}") for name, value in _by_name(what, given).items()
+        name: one_number(value, f"{what}: {name}") for name, value in by_name(what, given).items()
     }
 
 
@@ -561,18 +576,4 @@ def _labels(given: Any) -> dict[str, str]:
         text = str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
         check_text(text, f"the label {label}")
         found[label] = text
-    return found
-
-
-def _by_name(what: str, given: Any) -> dict[str, Any]:
-    """`given` by name; raises `ValueError` if it is no mapping or names something twice."""
-    found: dict[str, Any] = {}
-    for key, value in mapping(given, what).items():
-        try:
-            name = key_name(key)
-        except TypeError as error:
-            raise ValueError(f"{what}: {error}") from error
-        if name in found:
-            raise ValueError(f"{what}: {name} is given twice, by symbol and by name")
-        found[name] = value
     return found

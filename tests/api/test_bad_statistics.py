@@ -75,9 +75,13 @@ ENTRIES = [
     (
         [trial(labels={"subject": "anna"}, parameters={B: 0.4}), BEN],
         {"unknown": OWNED},
-        "b has a value in trial 0 and is unknown; it is either, in all trials",
+        "and is unknown; it is either, in all trials",
     ),
-    ([trial(parameters={M: 1.0}), BEN], {}, "m has a value in trial 0 and none in trial 1"),
+    (
+        [trial(parameters={B: 1.0}), BEN],
+        {"unknown": {K: (0, 100)}},
+        "b has a value in trial 0 and none in trial 1",
+    ),
     (trial(), {"unknown": {**FREE, "k": (0, 1)}}, "k is given twice"),
     ([ANNA, BEN], {"known": {M: {"anna": 1.0}}}, "goes into Experiment(parameters=...)"),
     ([ANNA, BEN], {"unknown": {**FREE, B: {"anna": (0, 5)}}}, 'ks.per("subject", (low, high))'),

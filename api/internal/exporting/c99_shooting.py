@@ -142,6 +142,11 @@ class _Made:
         """Parts of a problem."""
         given, program = problem.given, problem.program
         assert program is not None
+        if given.assignments is not None:
+            raise ValueError(
+                "experiments set parameters to functions of the unknowns, or begin in steady "
+                "states, which C does not know; export problems in which they do not"
+            )
         trials = cast(SmoothTrials, problem.simulated(given))
         symbolic, numbers = program.problem, Numbers()
         kernels = _plain(shooting_program(symbolic, given.steps.method))

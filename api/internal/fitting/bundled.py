@@ -28,6 +28,7 @@ from kinesym.runtime.signals.corridor import Corridor, Lines
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.history import UnknownHistory
 from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.signals.steady import Steady
 from kinesym.runtime.signals.timed import TimedSamples
 from kinesym.symbolic.expression import parts
 from kinesym.symbolic.hybrid import Hybrid
@@ -220,13 +221,13 @@ def _read_signal(found: Any, of: _Reading) -> Signal:
 
 
 #: Arguments of an experiment that are attributes, too.
-_OF_EXPERIMENT = ("time", "nodes", "duration", "parameters", "labels", "bounds", "history")
+_OF_EXPERIMENT = ("time", "nodes", "duration", "labels", "bounds", "history", "before")
 
 
 def _write_experiment(value: Experiment, to: _Writing) -> dict[str, Any]:
     before = value.without_estimated_std()
     told = {name: getattr(value, name) for name in _OF_EXPERIMENT}
-    told["inputs"] = dict(value.signals)
+    told["inputs"], told["parameters"] = dict(value.signals), value.set_parameters
     told["measurements"] = {**value.measurements, **value.timed}
     told["std"] = {**before.named_std, **before.std}
     told["limits"] = {name: list(about) for name, about in value.limits.items()} or None
@@ -264,7 +265,17 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             made.__name__.lower(): _record(made)
             for made in (
                 *(Unknown, Prior, Held, Linear, Continuous, During, At, Condition),
-                *(Phase, Phases, Objective, Loss, Corridor, Lines, TimedSamples, UnknownHistory),
+                *(
+                    Phase,
+                    Phases,
+                    Objective,
+                    Loss,
+                    Corridor,
+                    Lines,
+                    TimedSamples,
+                    UnknownHistory,
+                    Steady,
+                ),
             )
         },
         "list": Kind(

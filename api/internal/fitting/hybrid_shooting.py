@@ -17,14 +17,21 @@ from kinesym.internal.running.jump_events import jump_sensitivities
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.shooting.hybrid_trials import HybridTrials, Runner
+from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.problem import measured_expressions
 
 
-def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
+def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> Simulated:
     """The trials of a hybrid model; raises `ValueError` for what does not fit."""
     factor, loss = _factor_of_squares(given)
+    return given.outer(_trials(hybrid, given.inner, factor, loss), factor)
+
+
+def _trials(
+    hybrid: Hybrid, given: ShootingArguments, factor: float, loss: RobustLoss | None
+) -> HybridTrials:
     names = list(dict.fromkeys(name for trial in given.trials for name in trial.measurements))
     measured = measured_expressions(hybrid.model, names)
     if not measured:

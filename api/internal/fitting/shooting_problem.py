@@ -16,6 +16,7 @@ from kinesym.codegen.switching import hybrid_program
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.hybrid_shooting import hybrid_trials
 from kinesym.internal.fitting.shooting_starts import in_groups, together
+from kinesym.internal.problems.assignments import set_to_expressions
 from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.delay_sources import undelayed_objective
 from kinesym.internal.problems.homotopy import with_homotopy
@@ -33,6 +34,7 @@ from kinesym.internal.problems.shooting_arguments import (
     smooth_program,
 )
 from kinesym.internal.problems.step_options import methods_of
+from kinesym.internal.problems.trial_starts import with_symbols_of_starts
 from kinesym.internal.problems.unseen_jumps import Moved, judged, moved_by
 from kinesym.internal.running.finer_steps import finer_shooting
 from kinesym.internal.running.jump_events import with_events
@@ -75,7 +77,9 @@ class ShootingProblem:
         threads, smooth = asked.threads, asked.system
         if isinstance(system, Model) and by_events:
             plain = asked.segments == 1 and not asked.unknown_inputs
-            system = with_events(system, asked.unknown, objective, method, plain)
+            moving = dict(asked.unknown) if isinstance(asked.unknown, Mapping) else {}
+            moving |= dict.fromkeys(set_to_expressions(asked.trials))
+            system = with_events(system, moving, objective, method, plain)
         eventful = system is not smooth
         if eventful:  # these have other defaults
             method, threads = (
@@ -221,7 +225,7 @@ class ShootingProblem:
 
     def moved(self, given: ShootingArguments) -> Moved:
         """The jumps that unknowns move and derivatives lack."""
-        unknown = (*given.unknowns.owned.parameters, *given.unknowns.inputs)
+        unknown = (*given.inner.unknowns.owned.parameters, *given.unknowns.inputs)
         measured = {name for trial in given.trials for name in trial.measurements}
         about = (unknown, measured, bool(given.unknowns.initial))
         return moved_by(self.system, *about, equations=isinstance(self.system, Model))
@@ -245,8 +249,10 @@ class ShootingProblem:
 
 
 def _with_outputs(asked: ShootingQuestion) -> Model | Hybrid:
-    """The system with sensors as outputs, and with the parameter of homotopies if it is used."""
+    """The system with sensors as outputs, and with the parameters of starts, and of homotopies if
+    it is used."""
     system = with_noise(with_sensors(asked.system, asked.sensors), asked.trials)
+    system = with_symbols_of_starts(system, asked.initial, asked.trials)
     return with_homotopy(system, asked.objective)
 
 

@@ -52,14 +52,20 @@ def shooting_points(
 ) -> Array:
     """The unknowns of each start, (S, n): q, with the parameters in `rows`, (S, r). Of what nothing
     measures, starts, states between segments and inputs are q plus noise of a correlation time, of
-    `detour` times what the guess ranges over; runs : the guess, simulated."""
+    `detour` times what the guess ranges over; runs : the guess, simulated. Starts are those of q
+    where that simulation does not reach its end."""
     unknowns, generator = given.unknowns, np.random.default_rng([search.seed, 1])
     made = np.tile(q, (len(rows), 1))
     made[:, : rows.shape[1]] = rows
     states = unknowns.states if unknowns.several else unknowns.initial
     seen = {name for trial in given.trials for name in trial.measured}
     moved = [name for name in (*states, *unknowns.inputs) if name not in seen]
-    about = runs() if moved else ()
+    try:
+        about = runs() if moved else ()
+    except Diverged:  # the guess is a bad point, as others may be
+        if unknowns.several or unknowns.inputs:
+            raise
+        about = ()
     for point in made[1:]:
         for name in moved:
             for k, run in enumerate(about):

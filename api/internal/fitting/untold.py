@@ -168,9 +168,9 @@ def _of_shooting(problem: ShootingProblem) -> _Record | None:
     """Record of a problem by simulation; None of a hybrid model, and for starts that follow from
     parameters."""
     given, program = problem.given, problem.program
-    if program is None or any(given.following) or not _only_measured(program.problem):
+    if program is None or given.assignments or any(given.following):
         return None
-    if not _is_plain(given.model):
+    if not _only_measured(program.problem) or not _is_plain(given.model):
         return None
     starts = [
         {x: sp.Float(row[x]) for x in given.model.state_names if not np.isnan(row[x])}

@@ -35,7 +35,13 @@ from kinesym.internal.problems.interior_conditions import Moment, check_within, 
 from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.observer import Observer, asked_observer
-from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, known_values
+from kinesym.internal.problems.parameters import (
+    Unknown,
+    check_set,
+    checked_unknowns,
+    is_random,
+    known_values,
+)
 from kinesym.internal.problems.per_trial import OneTrial, PerTrial
 from kinesym.internal.problems.phases import Posed, check_starts, posed
 from kinesym.internal.problems.problem import (
@@ -230,6 +236,7 @@ def _parameters(draft: Draft) -> Draft:
     if model.index.value is not None:  # else unknown inputs may determine what is left
         check_index(model, draft.index, f"the scheme {draft.scheme.title}")
     known = {} if draft.known is None else draft.known
+    check_set(draft.posed.trials, records)
     values = known_values(model, records, known, draft.posed.trials)
     return replace(draft, records=records, values=values, inputs=inputs)
 

@@ -195,9 +195,12 @@ def known_values(
     known: Mapping[Any, float],
     trials: Sequence[Experiment],
     more: Sequence[str] = (),
+    following: Collection[str] = (),
 ) -> list[dict[str, float]]:
-    """Values of the known parameters of a model, and of `more`, by trial: common ones from `known`,
-    own ones from each trial. Raises `ValueError` for what is missing, or both known and unknown."""
+    """Values of the known parameters of a model, and of `more`, by trial: own ones of each trial,
+    else common ones, from `known` or the model. following : those that follow from others in some
+    trials, which have none here. Raises `ValueError` for what is missing, or both known and
+    unknown."""
     names = [*model.parameter_names, *more]
     given = by_name(known, names, "known")
     own = [
@@ -207,22 +210,37 @@ def known_values(
     for name in given:
         if name in unknown:
             raise ValueError(f"parameter {name} is both known and unknown")
+    left, shared = {*unknown, *following}, {**model.values, **given}
     for name in dict.fromkeys(name for row in own for name in row):
-        there = [name in row for row in own]
-        if name in given or name in unknown:
-            other = "known for all trials" if name in given else "unknown"
-            where = "each trial" if all(there) else f"trial {there.index(True)}"
-            raise ValueError(
-                f"parameter {name} has a value in {where} and is {other}; it is either, in all "
-                "trials"
-            )
-        _check_in_all(name, there)
-    shared = {**model.values, **given}
-    found = [_row_of_values(names, {**shared, **row}, unknown) for row in own]
-    for k, row in enumerate(found[: None if own[0] else 1]):
-        with naming(f"trial {k}") if own[0] else nullcontext():
+        if name not in shared and name not in left:
+            _check_in_all(name, [name in row for row in own])
+    found = [_row_of_values(names, {**shared, **row}, left) for row in own]
+    differ = any(own)
+    for k, row in enumerate(found[: None if differ else 1]):
+        with naming(f"trial {k}") if differ else nullcontext():
             check_values(model, row)
     return found
+
+
+def check_set(trials: Sequence[Experiment], unknown: Collection[str]) -> None:
+    """Raise `ValueError` for parameters that trials set to expressions, or although they are
+    unknown, and for steady states before a record, which collocation does not take."""
+    for k, trial in enumerate(trials):
+        for name, e in trial.parameter_expressions.items():
+            raise ValueError(
+                f"parameter {name} is {e} in trial {k}: collocation takes numbers; use ks.Shooting"
+            )
+        if trial.before is not None:
+            raise ValueError(
+                f"trial {k} begins in a steady state, which is for ks.Shooting; give collocation "
+                "the conditions of its start in boundary=[...]"
+            )
+    for name in dict.fromkeys(p for trial in trials for p in trial.parameters if p in unknown):
+        there = [name in trial.parameters for trial in trials]
+        where = "each trial" if all(there) else f"trial {there.index(True)}"
+        raise ValueError(
+            f"parameter {name} has a value in {where} and is unknown; it is either, in all trials"
+        )
 
 
 def _check_in_all(name: str, given: Sequence[bool]) -> None:

@@ -75,7 +75,7 @@ def with_sensors(system: _System, sensors: Mapping[Any, Any] | None) -> _System:
         check_name(name, "the name of a sensor")
         _check_name(model, f"sensor {name}", name)
         _check(model, f"sensor {name}", expression)
-    return _with(system, model, made)
+    return _with(system, made)
 
 
 def with_noise(system: _System, trials: Any) -> _System:
@@ -111,12 +111,18 @@ def with_noise(system: _System, trials: Any) -> _System:
         _check_name(model, f"{output}, the std of {name},", output)
         _check(model, f"std of {name}", written)
         made[output] = written
-    return _with(system, model, made)
+    return _with(system, made)
 
 
-def _with(system: Any, model: Model, made: Mapping[str, sp.Expr]) -> Any:
-    """The system with further outputs."""
-    larger = _extended(model, tuple(made.items()))
+def with_parameters(system: _System, symbols: tuple[sp.Symbol, ...]) -> _System:
+    """A model or hybrid model with further parameters."""
+    return _with(system, {}, symbols) if symbols else system
+
+
+def _with(system: Any, made: Mapping[str, sp.Expr], symbols: tuple[sp.Symbol, ...] = ()) -> Any:
+    """The system with further outputs and parameters."""
+    model = system.model if isinstance(system, Hybrid) else system
+    larger = _extended(model, tuple(made.items()), symbols)
     if not isinstance(system, Hybrid):
         return larger
     hybrid = copy(system)
@@ -125,11 +131,14 @@ def _with(system: Any, model: Model, made: Mapping[str, sp.Expr]) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _extended(model: Model, outputs: tuple[tuple[str, sp.Expr], ...]) -> Model:
-    """Model with outputs, cached per model and outputs, so that its derivatives are found again."""
+def _extended(
+    model: Model, outputs: tuple[tuple[str, sp.Expr], ...], more: tuple[sp.Symbol, ...]
+) -> Model:
+    """Model with outputs, and more parameters than theirs, cached per model, outputs and these, so
+    that its derivatives are found again."""
     atoms = atoms_of(*(e for _, e in outputs)) - model.symbols - {t}
     symbols = sorted((a for a in atoms if isinstance(a, sp.Symbol)), key=name_of)
-    return model.extended(parameters=symbols, outputs=dict(outputs))
+    return model.extended(parameters=[*symbols, *more], outputs=dict(outputs))
 
 
 def _check_name(model: Model, what: str, name: str) -> None:

@@ -17,6 +17,7 @@ from kinesym.base import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.problems.assignments import Assignments, assignments_of, symbols_of
 from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.controls import is_limited
 from kinesym.internal.problems.delay_sources import (
@@ -48,15 +49,17 @@ from kinesym.internal.problems.problem import (
 from kinesym.internal.problems.residual_problem import residual_problem
 from kinesym.internal.problems.sensor_delays import delayed
 from kinesym.internal.problems.step_options import Steps, checked_steps, methods_of
-from kinesym.internal.problems.trial_starts import initial_values
+from kinesym.internal.problems.trial_starts import initial_values, steady_start
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
+from kinesym.runtime.shooting.assigned import AssignedTrials
 from kinesym.runtime.shooting.priors import Priors, priors_by_name
 from kinesym.runtime.shooting.smooth_trials import Evaluated, Residuals, SmoothTrials
-from kinesym.runtime.shooting.trials import System
+from kinesym.runtime.shooting.steady_start import Settled, SteadyStart, SteadyStates
+from kinesym.runtime.shooting.trials import Simulated, System
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.history import known_history
@@ -72,6 +75,9 @@ from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, algebraic_states
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
+
+#: The method by which steady states are found.
+_STEADY = "radau-5"
 
 
 def shooting_program(problem: Problem, method: str, adaptive: bool = False) -> Program:
@@ -100,7 +106,8 @@ class ShootingArguments:
     whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. delays :
     of sensors, that are unknown; gaps : sentences on samples that are left out for delays.
     following : of each trial, starts that follow from parameters, NaN in `starts`. switches :
-    inputs that stand for jumps at known times."""
+    inputs that stand for jumps at known times. assignments : what trials set of their parameters;
+    None if they are simulated with the unknown ones."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -119,7 +126,25 @@ class ShootingArguments:
     delays: Mapping[str, sp.Symbol]
     gaps: Sequence[str]
     switches: Sequence[str]
-    following: Sequence[Following | None]
+    following: Sequence[Following | SteadyStart | None]
+    assignments: Assignments | None = None
+
+    @cached_property
+    def inner(self) -> ShootingArguments:
+        """The arguments with the parameters that trials are simulated with as the unknown ones."""
+        made = self.assignments
+        if made is None:
+            return self
+        unknowns = replace(self.unknowns, owned=made.owned(self.trials))
+        return replace(self, unknown=made.unknown, unknowns=unknowns, assignments=None)
+
+    def outer(self, trials: Simulated, factor: float) -> Simulated:
+        """Trials as functions of the unknowns, from those as functions of their own parameters."""
+        made = self.assignments
+        if made is None:
+            return trials
+        at = made.assigned(self.unknowns.owned, self.trials)
+        return AssignedTrials(trials, self.unknowns, self.priors(factor), at, made.rules)
 
     @cached_property
     def layout(self) -> Layout:
@@ -152,8 +177,9 @@ class ShootingArguments:
     @property
     def system(self) -> System:
         """Names and known values for results."""
-        model = self.model
-        names, about = model.parameter_names, (model.drawing, model.units)
+        model, hidden = self.model, self.assignments.hidden if self.assignments else ()
+        names = [name for name in model.parameter_names if name not in hidden]
+        about = (model.drawing, model.units)
         return System(model.name, names, self.known, *about, hidden=self.switches)
 
 
@@ -185,16 +211,23 @@ def shooting_arguments(
         hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
         for k, trial in enumerate(listed)
     ]
-    more = new_names(model, signals)
+    more, known = new_names(model, signals), {} if known is None else known
     every = [*model.parameter_names, *more]
-    asked = checked_unknowns(unknown, every)
+    others = sorted(symbols_of(listed) - {*every})
+    asked = checked_unknowns(unknown, [*every, *others])
     _check_distributions(asked)
-    values = known_values(model, asked, {} if known is None else known, listed, more)
-    late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
+    told = {**model.values, **by_name(known, [*every, *others], "known")}
+    made = assignments_of(listed, asked, told, every)
+    moving, follow = (made.unknown, {*made.follow, *others}) if made else (asked, ())
+    values = known_values(model, asked, known, listed, [*more, *others], follow)
+    if made:
+        values = [{**row, **own} for row, own in zip(values, made.numbers, strict=True)]
+        model = _with_hidden(model, tuple(made.hidden))
+    late = delayed(listed, delays_of_sensors(model.outputs), moving, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
     held = HeldSwitches(model, listed)
     if not (hybrid or model.delays):
-        held = held_switches(model, listed, asked, values, insert=not free)
+        held = held_switches(model, listed, moving, values, insert=not free)
         model, listed = held.model, [*held.trials]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
@@ -209,15 +242,23 @@ def shooting_arguments(
             f"between steps, which {steps.method} makes as long as its tolerances allow; use fixed "
             "steps, of rk4, or of an implicit method with substeps"
         )
-    check_jumps(model, listed, asked)
+    check_jumps(model, listed, moving)
     for delay in model.delays:
         if delay.tau.is_Symbol:  # expressions of what is unknown may have no bounds
-            span_of(delay, asked, values[0])
+            span_of(delay, moving, values[0])
     checks.threads(threads)  # whether it is a number of them; None stays: each process decides
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     starts, start_bounds, follows = initial_values(system, initial, count, every)
-    warn_of_leaps(model, listed, starts, asked)
+    if any(trial.before for trial in listed):
+        _check_steady(system, model, free, start_bounds, listed)
+        about = zip(listed, range(count), starts, follows, made.before if made else (), strict=True)
+        follows = [steady_start(model, *row) if row[0].before else row[3] for row in about]
+        starts = [
+            dict.fromkeys(row, np.nan) if isinstance(rule, SteadyStart) else row
+            for row, rule in zip(starts, follows, strict=True)
+        ]
+    warn_of_leaps(model, listed, starts, moving)
     if not (asked or free or start_bounds):
         raise ValueError(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
@@ -232,8 +273,11 @@ def shooting_arguments(
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
         nodes=tuple(trial.n_nodes for trial in fine),
     )
-    moved = [x for rule in follows if rule and {*rule.parameters} & {*asked} for x in rule.states]
-    _check_invariants(model, [*unknowns.initial, *unknowns.parameters, *moved])
+    moved = [x for rule in follows if rule and {*rule.parameters} & {*moving} for x in rule.states]
+    free_ones = [*moving] if made else unknowns.parameters
+    _check_invariants(model, [*unknowns.initial, *free_ones, *moved])
+    if made:
+        made.assigned(unknowns.owned, listed)  # raises for unknowns on which nothing depends
     sides = bounds_by_name(model, free, {})
     return ShootingArguments(
         model=model,
@@ -254,7 +298,38 @@ def shooting_arguments(
         gaps=[*late.gaps, *held.notes],
         switches=held.names,
         following=follows,
+        assignments=made,
     )
+
+
+@lru_cache(maxsize=16)
+def _with_hidden(model: Model, names: tuple[str, ...]) -> Model:
+    """Model with parameters that stand for values before the record, cached, so that its
+    derivatives are found again."""
+    return model.extended(parameters=[sp.Symbol(name) for name in names]) if names else model
+
+
+def _check_steady(
+    system: Model | Hybrid,
+    model: Model,
+    free: Mapping[str, Any],
+    starts: Mapping[str, Any],
+    trials: Sequence[Experiment],
+) -> None:
+    """Raise `ValueError` for what a steady state before the record does not go with."""
+    number = next(k for k, trial in enumerate(trials) if trial.before)
+    about = f"trial {number} begins in a steady state, which there is not"
+    if isinstance(system, Hybrid):
+        raise ValueError(f"{about} of a model with events; simulate to it, and give the start")
+    if model.delays:
+        raise ValueError(f"{about} with delays ({model.delays[0].name}); give the start")
+    if free:
+        raise ValueError(f"{about} beside unknown inputs ({', '.join(free)}); give the start")
+    if starts:
+        raise ValueError(
+            f"{about} with an unknown start of {', '.join(starts)}; let that follow from a "
+            f"parameter, initial={{{next(iter(starts))}: sympy.Symbol('x_0')}}, and make it unknown"
+        )
 
 
 def _check_delays(
@@ -319,8 +394,12 @@ class SmoothProgram:
     built: Built
     timings: Mapping[str, float]
 
-    def trials(self, given: ShootingArguments) -> SmoothTrials:
+    def trials(self, given: ShootingArguments) -> Simulated:
         """Trials on the grids of the steps."""
+        factor = self.problem.objective.least_squares or 1.0
+        return given.outer(self._trials(given.inner), factor)
+
+    def _trials(self, given: ShootingArguments) -> SmoothTrials:
         problem, built, method = self.problem, self.built, given.steps.method
         objective, loss = problem.objective, RobustLoss.of(problem.objective.loss)
         channels = list(problem.sampled(between=False)) if objective.least_squares else []
@@ -357,13 +436,27 @@ class SmoothProgram:
             scored=bool(problem.spreads or problem.sides),
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
-            following=given.following,
+            following=self._following(given),
         )
+
+    def _following(self, given: ShootingArguments) -> list[Following | Settled | None]:
+        """Starts that follow from parameters, those in steady states with what finds these."""
+        rules = given.following
+        if not any(isinstance(rule, SteadyStart) for rule in rules):
+            return [rule for rule in rules if not isinstance(rule, SteadyStart)]
+        problem, built = self.problem, self.built
+        if not (given.steps.method == _STEADY and given.steps.adaptive):
+            check_method(given.model, _STEADY)
+            problem = replace(problem, scheme=replace(RK4, name=_STEADY))
+            built = _shooting(problem, tuple(problem.measurements), _STEADY, adaptive=True)
+        free = given.unknowns.owned.parameters
+        steady = SteadyStates(Stepper.of(built, _STEADY), free, given.steps.tolerances)
+        return [Settled(rule, steady) if isinstance(rule, SteadyStart) else rule for rule in rules]
 
 
 def smooth_program(given: ShootingArguments) -> SmoothProgram:
     """Derive and compile for trials of a model; raises `ValueError` for what does not fit."""
-    method = given.steps.method
+    given, method = given.inner, given.steps.method
     check_method(given.model, method)
     problem = symbolic_problem(
         given.model,

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from kinesym.base import checks
 from kinesym.internal.problems.dependent_starts import following
+from kinesym.internal.problems.sensors import with_parameters
 from kinesym.internal.problems.simulation_arguments import check_complete
 from kinesym.runtime.arrays import one_number
+from kinesym.runtime.shooting.steady_start import SteadyStart
 from kinesym.runtime.signals.corridor import bound_pair
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.following import Following
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name
+from kinesym.symbolic.names import by_name, name_of, t
 
 
 def initial_values(
@@ -82,3 +87,56 @@ def _rows_of_trials(
                 row[name] = value[k]
         rows.append(row)
     return rows
+
+
+def steady_start(
+    model: Model,
+    trial: Experiment,
+    number: int,
+    start: Mapping[str, float],
+    follows: Following | None,
+    before: Mapping[str, float | str],
+) -> SteadyStart:
+    """Start of a trial in a steady state. start : where the simulation to it begins; follows : of
+    this what follows from parameters. before : see `SteadyStart`. Raises `ValueError` for names
+    that the model does not have, and for values that are no numbers or expressions."""
+    asked, what = trial.before, f"of ks.steady of trial {number}"
+    assert asked is not None
+    by_name(asked.inputs, model.input_names, f"inputs {what}")
+    first = [(u, trial.inputs[u][0]) for u in model.input_names if u in trial.inputs]
+    levels = {**dict(first), **asked.inputs}
+    given = by_name(asked.reset, model.state_names, f"reset {what}")
+    resets = following(given, model.parameter_names)
+    moved = resets.states if resets else ()
+    numbers = {
+        x: one_number(value, f"reset of {x} {what}") for x, value in given.items() if x not in moved
+    }
+    return SteadyStart(
+        states=model.state_names,
+        parameters=model.parameter_names,
+        initial=np.array([start[x] for x in model.state_names]),
+        follows=follows,
+        before=before,
+        inputs=np.array([levels[u] for u in model.input_names]),
+        reset=numbers,
+        resets=resets,
+        begin=float(trial.grid[0]),
+        span=float(trial.grid[-1] - trial.grid[0]),
+    )
+
+
+def with_symbols_of_starts(system: Any, initial: Any, trials: Any) -> Any:
+    """A model or hybrid model with the symbols of initial values, and of states that are reset
+    after a steady state, as further parameters; anything else as it is."""
+    if not isinstance(system, Model | Hybrid):
+        return system
+    rows = initial if isinstance(initial, list | tuple) else [initial]
+    steps = trials if isinstance(trials, Iterable) else [trials]
+    rows = [*rows, *(each.before.reset for each in steps if getattr(each, "before", None))]
+    every = [e for row in rows if isinstance(row, Mapping) for e in row.values()]
+    every += [e for each in every if isinstance(each, list) for e in each]
+    found = atoms_of(*(e for e in every if isinstance(e, sp.Expr)))
+    model = system.model if isinstance(system, Hybrid) else system
+    taken = {*model.state_names, *model.given_names, *model.parameter_names, *model.outputs}
+    plain = [s for s in found if isinstance(s, sp.Symbol) and s != t and name_of(s) not in taken]
+    return with_parameters(system, tuple(sorted(plain, key=name_of)))
