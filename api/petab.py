@@ -16,11 +16,14 @@ from kinesym.models.files import petab_v1, petab_v2
 from kinesym.models.files.petab import Tables, check_measurements, check_names
 from kinesym.models.files.sbml import FileModel, model_of
 from kinesym.models.files.sbml_document import document_of
+from kinesym.petab_fits import shooting_of
 from kinesym.petab_runs import simulated
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.results.simulated import Simulated
+from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import aligned
+from kinesym.shooting import Shooting
 from kinesym.symbolic.names import check_known
 
 __all__ = ["Problem", "Simulated", "read"]
@@ -87,6 +90,31 @@ class Problem(Displayed):
         """Bounds of the parameters that are to be estimated."""
         rows = self.tables.parameters
         return {name: (row.low, row.high) for name, row in rows.items() if row.estimated}
+
+    def shooting(self, **options: Any) -> Shooting:
+        """The problem of finding its unknown parameters by simulation: experiments as trials,
+        observables as sensors; `problem.shooting().multistart(100)` fits from many starts.
+
+        options : of `Shooting`; default: method "radau-5" with rtol 1e-8 and atol 1e-12. Raises
+        `ValueError` for what is simulated and not fitted yet: experiments of several periods,
+        measurements of steady states, Laplace noise, and other priors than normal ones.
+        """
+        return shooting_of(self.tables, self.file, **options)
+
+    def fit(self, guess: Mapping[Any, float] | None = None, **options: Any) -> Fit:
+        """Maximise the likelihood, times the density of priors, by shooting.
+
+        guess : of unknown parameters, on linear scale; the nominal values where not given.
+        options : of `Shooting.solve`; default: optimizer "least-squares". The log likelihood is
+        that of `problem.simulate(fit.parameters)`. Raises `ValueError` as `shooting`, and as
+        `Shooting.solve` does.
+        """
+        given = mapping({} if guess is None else guess, "guess")
+        start = {n: v for n, v in self.nominal.items() if n in self.unknown}
+        start |= {key_name(key): value for key, value in given.items()}
+        problem = self.shooting()
+        found = {name: value for name, value in start.items() if name in problem.names}
+        return problem.solve(found, **{"optimizer": "least-squares", **options})
 
     def simulate(self, values: Mapping[Any, float] | None = None) -> Simulated:
         """Simulate the experiments by radau-5, with a relative tolerance of 1e-10, after steady

@@ -62,11 +62,17 @@ class Problem(NamedTuple):
     """Batched least-squares problem.
 
     squares : of points (M, n) of the starts with these numbers (M,). bounds : (S, n) each. size : J
-    of a model whose values are zero."""
+    of a model whose values are zero. level : least size of a J of which shares are taken, of a
+    likelihood, which may be of any sign."""
 
     squares: Callable[[Rows, Array], Squares]
     bounds: tuple[Array, Array]
     size: float
+    level: float = 0.0
+
+    def share(self, J: Array) -> Array:
+        """What shares of J are taken of."""
+        return np.maximum(np.abs(J), self.level)
 
 
 @dataclass
@@ -152,8 +158,8 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
     low, high = (side[rows] for side in problem.bounds)
     y, J, g = now.y[rows], now.cost[rows], now.gradient[rows]
     free = ~(((y <= low) & (g > 0.0)) | ((y >= high) & (g < 0.0)))
-    steps, left = _steps(now, rows, np.where(free, g, 0.0), free)
-    done = left <= _REST * J + _ROUNDING * problem.size
+    steps, left = _steps(problem, now, rows, np.where(free, g, 0.0), free)
+    done = left <= _REST * problem.share(J) + _ROUNDING * problem.size
     for k in np.flatnonzero(done):
         now.status[rows[k]] = str(Solve.CONVERGED)
     on = ~done
@@ -167,11 +173,13 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
     better = (found.cost < J) & (expected > 0.0)
     _resize(now, rows, step, (J - found.cost) / np.where(expected > 0.0, expected, np.inf), better)
     now.iterations[rows] += 1
-    _end_short(now, rows[~better], left[~better])
-    _moved(now, rows[better], new[better], step[better], Squares(*(f[better] for f in found)))
+    _end_short(problem, now, rows[~better], left[~better])
+    _moved(problem, now, rows[better], new[better], step[better], Squares(*(f[better] for f in found)))
 
 
-def _steps(now: Iterates, rows: Rows, g: Array, free: Flags) -> tuple[Array, Array]:
+def _steps(
+    problem: Problem, now: Iterates, rows: Rows, g: Array, free: Flags
+) -> tuple[Array, Array]:
     """Trust-region steps (M, n) of the free unknowns, and the predicted decrease of J by full
     steps, (M,), with secants or without, whichever is larger; for negative curvature by the step
     itself."""
@@ -182,7 +190,7 @@ def _steps(now: Iterates, rows: Rows, g: Array, free: Flags) -> tuple[Array, Arr
     lengths = _lengths(along, values, radius)
     here = (along * lengths - 0.5 * values * lengths**2).sum(axis=1)
     left = np.where(bowl, _fall(along, values, _SINGULAR), here)
-    near = np.flatnonzero(left <= _NEARLY * now.cost[rows])
+    near = np.flatnonzero(left <= _NEARLY * problem.share(now.cost[rows]))
     if len(near):
         plain, axes = _axes(now.bend[rows[near]], free[near])
         slopes = np.einsum("kij,ki->kj", axes, g[near])
@@ -233,15 +241,17 @@ def _resize(now: Iterates, rows: Rows, step: Array, ratio: Array, better: Flags)
     now.radius[rows] = np.where(poor, 0.25 * length, np.where(full, 2.0 * radius, radius))
 
 
-def _end_short(now: Iterates, rows: Rows, left: Array) -> None:
+def _end_short(problem: Problem, now: Iterates, rows: Rows, left: Array) -> None:
     """End starts of which no step lowers J any more, at a minimum because of rounding."""
     short = now.radius[rows] <= _SHORTEST * (1.0 + np.linalg.norm(now.y[rows], axis=1))
     for k, rest in zip(rows[short], left[short], strict=True):
-        nearly = rest <= _NEARLY * now.cost[k]
+        nearly = rest <= _NEARLY * problem.share(now.cost[k])
         now.status[k] = str(Solve.CONVERGED if nearly else Solve.SMALL_STEP)
 
 
-def _moved(now: Iterates, rows: Rows, y: Array, step: Array, found: Squares) -> None:
+def _moved(
+    problem: Problem, now: Iterates, rows: Rows, y: Array, step: Array, found: Squares
+) -> None:
     """Set the next iterates, with their matrices."""
     base = found.bend + now.matrix[rows] - now.bend[rows]
     miss = found.gradient - now.gradient[rows] - np.einsum("kij,kj->ki", base, step)
@@ -250,7 +260,8 @@ def _moved(now: Iterates, rows: Rows, y: Array, step: Array, found: Squares) -> 
     gain = miss[:, :, None] * along[:, None, :]
     twice = np.einsum("kii->k", gain)[:, None, None] * along[:, :, None] * along[:, None, :]
     gain = gain + gain.swapaxes(1, 2) - twice
-    steady = found.cost > (1.0 - _FALLS) * now.cost[rows]
+    J = now.cost[rows]
+    steady = J - found.cost < _FALLS * problem.share(J)
     now.matrix[rows] = np.where(steady[:, None, None], base + gain, found.bend)
     now.bend[rows], now.gradient[rows], now.cost[rows] = found.bend, found.gradient, found.cost
     now.y[rows], now.last[rows] = y, length

@@ -88,11 +88,6 @@ def is_squares(trials: Simulated, optimizer: str) -> bool:
             f"{optimizer} needs the derivatives of all residuals, which there are not for samples "
             f"of unknown inputs; {remedy}"
         )
-    if needed and trials.scored:
-        raise ValueError(
-            f"{optimizer} needs a sum of squares, and the objective is the likelihood of a std "
-            f"that is an expression, or of censored samples; {remedy}"
-        )
     try:
         trials.check_squares()
     except ValueError as error:

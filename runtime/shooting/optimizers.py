@@ -20,6 +20,7 @@ from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.fit import Step
+from kinesym.runtime.shooting.batched_squares import Problem, Squares, minimised
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.statistics.leverage import basis_of_columns
@@ -329,7 +330,10 @@ def bfgs(problem: Minimisation, q: Array) -> Endpoint:
 
 
 def trust_region(problem: Minimisation, q: Array) -> Endpoint:
-    """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
+    """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals; of
+    a likelihood that is no sum of squares `scoring`."""
+    if problem.trials.scored:
+        return scoring(problem, q)
     trials, unit = problem.trials, np.sqrt(problem.unit)
     count = len(trials.residuals(q))
 
@@ -364,6 +368,32 @@ def trust_region(problem: Minimisation, q: Array) -> Endpoint:
     )
     status = Solve.CONVERGED if found.status > 0 else Solve.ITERATION_LIMIT
     return Endpoint(problem.at(found.x), status, _said(found.message))
+
+
+def scoring(problem: Minimisation, q: Array) -> Endpoint:
+    """Fisher's scoring within a trust region: Newton's steps with the information that is expected,
+    S'S of the slopes S of the scores, and secants for what that lacks."""
+    trials = problem.trials
+    _refuse(problem.how.options, (), "least-squares of a likelihood that is no sum of squares")
+
+    def squares(rows: NDArray[np.intp], points: Array) -> Squares:
+        at, n = problem.at(points[0]), points.shape[1]
+        J = trials.cost(at)
+        if not np.isfinite(J):
+            return Squares(np.array([np.inf]), np.zeros((1, n)), np.zeros((1, n, n)))
+        S = trials.jacobian(at).toarray() * problem.slopes(at)
+        g = problem.gradient(points[0])
+        if not problem.history or J < problem.history[-1].objective:
+            problem.note(at, J, float(np.linalg.norm(g)))
+        return Squares(np.array([J]), g[None], 2.0 * (S.T @ S)[None])
+
+    (low, high), level = problem.scaled_bounds, float(len(trials.residuals(q)))
+    asked = Problem(squares, (low[None], high[None]), 0.0, level)
+    found = minimised(asked, problem.scaled(q)[None], problem.how.limit, lambda ended, now: None)
+    if not found.status[0]:
+        raise KeyboardInterrupt
+    status = Solve(found.status[0])
+    return Endpoint(problem.at(found.y[0]), status, status.sentence)
 
 
 def _said(message: Any) -> str:
