@@ -450,7 +450,8 @@ class SmoothProgram:
             problem = replace(problem, scheme=replace(RK4, name=_STEADY))
             built = _shooting(problem, tuple(problem.measurements), _STEADY, adaptive=True)
         free = given.unknowns.owned.parameters
-        steady = SteadyStates(Stepper.of(built, _STEADY), free, given.steps.tolerances)
+        about = (free, given.steps.tolerances, len(rules))
+        steady = SteadyStates(Stepper.of(built, _STEADY), *about)
         return [Settled(rule, steady) if isinstance(rule, SteadyStart) else rule for rule in rules]
 
 
