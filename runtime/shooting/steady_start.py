@@ -190,7 +190,7 @@ class Settled:
 
     @property
     def states(self) -> Sequence[str]:
-        """All states."""
+        """Names of the states, which all start so."""
         return self.start.states
 
     @property
