@@ -34,6 +34,7 @@ from kinesym.internal.problems.shooting_arguments import (
     ShootingArguments,
     warn_of_kinks,
 )
+from kinesym.internal.problems.trial_starts import with_symbols_of_starts
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import check_finite, check_std
 from kinesym.runtime.nlp.collocation import first_guess, within
@@ -388,7 +389,7 @@ class Shooting(Displayed):
         """Unknowns where collocation of the same model leads from q; None if it is not solved."""
         asked = self._problem.question
         follow = Collocation(
-            asked.system,
+            with_symbols_of_starts(asked.system, asked.initial, asked.trials),
             asked.trials,
             without_bounds(asked.unknown, self.model),
             asked.known,

@@ -97,8 +97,8 @@ class Assigned:
                     f"parameter {member} has a value in {where} and is unknown; it is either, in "
                     "all trials"
                 )
-        pairs = (np.array(each, dtype=np.intp) for each in (copies, sources))
-        return Assigned(outer, inner, np.array(constants), *pairs, made)
+        here, there = (np.array(each, dtype=np.intp) for each in (copies, sources))
+        return Assigned(outer, inner, np.array(constants), here, there, made)
 
     def values(self, q: Array) -> Array:
         """g(q). Raises `Diverged` where an expression has no finite value."""

@@ -53,6 +53,7 @@ class HybridTrials(Simulated):
         loss: RobustLoss | None = None,
     ) -> None:
         super().__init__(unknowns, system, trials, priors, following)
+        self._follows = following
         self._run_trial, self._initial, self._inputs = run, initial, inputs
         self.factor, self.loss = factor, loss
 
@@ -79,7 +80,7 @@ class HybridTrials(Simulated):
             raise KeyboardInterrupt
         if made.run.message:
             raise Diverged(f"{of}{made.run.message}")
-        return replace(made, following=self.following[number])
+        return replace(made, following=self._follows[number])
 
     def _cost(self, q: Array) -> float:
         r = self._residuals(q)

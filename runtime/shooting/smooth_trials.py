@@ -356,7 +356,7 @@ class SmoothTrials(Simulated):
             result[self.unknowns.starts(k)] = starts[0][self._starts]
             result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
             result[self.unknowns.samples(k)] = inputs[: len(self.unknowns.inputs)].ravel()
-            parameters[places] += mine + starts[0] @ self.start_slopes(q, k)
+            parameters[places] += mine + self.start_pull(q, k, starts[0])
         result[: len(parameters)] = parameters
         return result
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -34,10 +34,10 @@ from kinesym.runtime.simulation.stepper import (
 _STEADY = 1e-9
 #: Spans, each ten times as long as the one before: the first one is as long as the record.
 _SPANS = 10
+#: Tangents that are as much work as an adjoint sweep, beyond the first.
+_TANGENTS = 40
 #: Steps of a span, at most; a motion that settles takes some hundred.
 _MOST_STEPS = 20_000
-#: Steady states that are kept at once, as several trials may begin in the same.
-_KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -80,22 +80,25 @@ class SteadyStart:
 
 @dataclass
 class _Reached:
-    """A steady state, the runs that led to it, and derivatives of it by the seeds of the last
-    sweep."""
+    """A steady state, the runs that led to it, derivatives of it by the seeds of the last sweep,
+    and the trials that have begun in it."""
 
     end: Array
     runs: Sequence[tuple[Run, RawTrajectories]]
     swept: tuple[bytes, Array] | None = None
+    users: set[int] = field(default_factory=set)
 
 
 class SteadyStates:
-    """Steady states of a model, with those of the last trials kept. stepper : of radau-5, which
-    chooses its steps. free : names of the unknown parameters, in the order of its derivatives."""
+    """Steady states of a model. stepper : of radau-5, which chooses its steps. free : names of the
+    unknown parameters, in the order of its derivatives. most : steady states that are kept, the
+    last ones, as several trials may begin in the same."""
 
     def __init__(
-        self, stepper: Stepper, free: Sequence[str], tolerances: tuple[float, float]
+        self, stepper: Stepper, free: Sequence[str], tolerances: tuple[float, float], most: int
     ) -> None:
         self._stepper, self.free, self._tolerances = stepper, list(free), tolerances
+        self._most = most
         self._kept: OrderedDict[bytes, _Reached] = OrderedDict()
 
     def of(self, start: SteadyStart, known: Mapping[str, float]) -> _Reached:
@@ -112,18 +115,19 @@ class SteadyStates:
         if key not in self._kept:
             self._kept[key] = self._settled(start, p, x)
         self._kept.move_to_end(key)
-        if len(self._kept) > _KEPT:
+        self._kept[key].users.add(id(start))
+        if len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return self._kept[key]
 
     def _settled(self, start: SteadyStart, p: Array, x: Array) -> _Reached:
         parameters, runs = self._stepper.with_tables(p[None]), list[tuple[Run, RawTrajectories]]()
-        least = self._tolerances[1]
+        least, step = self._tolerances[1], np.zeros(1)
         for k in range(_SPANS):
             time = start.begin - np.array([start.span * 10.0**k, 0.0])
             inputs = [(np.full((1, 2), value), HELD) for value in start.inputs]
             ivp = IVP(time, x[:, None], parameters, inputs, tolerances=self._tolerances)
-            states, step = np.empty((len(x), 1, 2)), np.zeros(1)
+            states = np.empty((len(x), 1, 2))
             run, raw = bind(self._stepper, ivp, states, None, step, _MOST_STEPS)
             run.march(self._stepper.loop, 0, 1)
             if raw.reached[0] != 2:
@@ -150,17 +154,31 @@ class SteadyStates:
             carry[rows] = start.follows.slopes(start.earlier(known), self.free)
         seeds = carry.tobytes()
         if reached.swept is None or reached.swept[0] != seeds:
-            nothing = np.zeros(0, dtype=np.intp)
-            for run, raw in reached.runs:
-                chained = partial(chain_of, self._stepper, held=())
-                steps, along = (
-                    ChosenSteps.of(run, raw, nothing, chained),
-                    np.empty((2, *carry.shape)),
-                )
+            for steps in map(self._steps, reached.runs):
+                along = np.empty((2, *carry.shape))
                 steps.tangent(0, 1, carry, along, 0)
                 carry = along[1]
             reached.swept = (seeds, carry)
         return reached.swept[1]
+
+    def pulled(self, start: SteadyStart, known: Mapping[str, float], weights: Array) -> Array:
+        """Weights (n,) times these derivatives, (r,); backwards in time, unless several trials
+        share these."""
+        reached = self.of(start, known)
+        if len(reached.users) > 1 + len(self.free) // _TANGENTS:
+            return np.asarray(weights @ self.slopes(start, known))
+        found, nothing = np.zeros(len(self.free)), np.zeros((0, 2))
+        carry = weights.copy()
+        for steps in map(self._steps, reversed(reached.runs)):
+            steps.adjoint(0, 1, carry, np.zeros((len(carry), 2)), nothing, found)
+        if start.follows:
+            rows = [start.states.index(x) for x in start.follows.states]
+            found += carry[rows] @ start.follows.slopes(start.earlier(known), self.free)
+        return found
+
+    def _steps(self, run: tuple[Run, RawTrajectories]) -> ChosenSteps:
+        chained = partial(chain_of, self._stepper, held=())
+        return ChosenSteps.of(*run, np.zeros(0, dtype=np.intp), chained)
 
 
 @dataclass(frozen=True)
@@ -172,7 +190,7 @@ class Settled:
 
     @property
     def states(self) -> Sequence[str]:
-        """All states."""
+        """Names of the states, which all start so."""
         return self.start.states
 
     @property
@@ -196,3 +214,15 @@ class Settled:
             rows = [start.states.index(x) for x in start.resets.states]
             made[rows] = start.resets.slopes(known, names)
         return made
+
+    def pulled(self, known: Mapping[str, float], names: Sequence[str], weights: Array) -> Array:
+        """Weights (n,) times the derivatives, (r,)."""
+        start, rest = self.start, weights.copy()
+        rest[[start.states.index(x) for x in start.reset]] = 0.0
+        found = np.zeros(len(names))
+        if start.resets:
+            rows = [start.states.index(x) for x in start.resets.states]
+            found += weights[rows] @ start.resets.slopes(known, names)
+            rest[rows] = 0.0
+        earlier = self.steady.pulled(start, known, rest)
+        return np.asarray(found + earlier @ start.came_from(self.steady.free))

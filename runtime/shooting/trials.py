@@ -123,6 +123,14 @@ class Simulated(ABC):
             found[mine] = rule.slopes(self.values(q, trial), unknowns.owned.parameters)
         return found
 
+    def start_pull(self, q: Array, trial: int, weights: Array) -> Array:
+        """Weights (n,) times these derivatives, (r,)."""
+        unknowns, rule = self.unknowns, self.following[trial]
+        if rule is None:
+            return np.zeros(len(unknowns.owned.parameters))
+        mine = weights[[unknowns.states.index(x) for x in rule.states]]
+        return rule.pulled(self.values(q, trial), unknowns.owned.parameters, mine)
+
     def cost(self, q: Array) -> float:
         """Cost J(q), infinite if a simulation does not reach its end."""
         try:

@@ -40,6 +40,10 @@ class Following:
                 made[:, list(names).index(p)] = [float(_real(row[column])) for row in rows]
         return made
 
+    def pulled(self, known: Mapping[str, float], names: Sequence[str], weights: Array) -> Array:
+        """Weights (k,) times the derivatives, (n,)."""
+        return np.asarray(weights @ self.slopes(known, names))
+
     def _arguments(self, known: Mapping[str, Any]) -> list[Array]:
         return [np.asarray(known[p], dtype=float) for p in self.parameters]
 

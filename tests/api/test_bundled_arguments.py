@@ -50,7 +50,12 @@ DRIVEN = ks.Experiment(
 )
 SHARES = ks.Experiment(nodes=5, duration=(0.5, 2.0), measurements={"x": np.ones(5)})
 NOISY = ks.Experiment(
-    TIME, {}, {"x": ks.censored([0.0, 1.0, 2.0, 0.4, 1.0], below=0.5), "v": LATE}, {"x": a + c * x}
+    TIME,
+    {},
+    {"x": ks.censored([0.0, 1.0, 2.0, 0.4, 1.0], below=0.5), "v": LATE},
+    {"x": a + c * x},
+    parameters={m: a / 2, "k": 1.5},
+    before=ks.steady({m: a}, {"u": 0.5}, {x: 0.1}),
 )
 PHASES = ks.Phases(
     [

@@ -110,8 +110,11 @@ def _check(problem: ShootingProblem) -> None:
             method not in METHODS
         ),
         "has starts that are read from tables; make these unknown, or give numbers": any(
-            rule and len(tables_of(_rules(rule).values()).values) for rule in given.following
+            isinstance(rule, Following) and len(tables_of(_rules(rule).values()).values)
+            for rule in given.following
         ),
+        "has experiments that set parameters to functions of the unknowns, or begin in steady "
+        "states, which the C does not know; leave these out": given.assignments is not None,
     }
     for what, there in refused.items():
         if there:
@@ -142,11 +145,6 @@ class _Made:
         """Parts of a problem."""
         given, program = problem.given, problem.program
         assert program is not None
-        if given.assignments is not None:
-            raise ValueError(
-                "experiments set parameters to functions of the unknowns, or begin in steady "
-                "states, which C does not know; export problems in which they do not"
-            )
         trials = cast(SmoothTrials, problem.simulated(given))
         symbolic, numbers = program.problem, Numbers()
         kernels = _plain(shooting_program(symbolic, given.steps.method))
@@ -205,7 +203,7 @@ def _starts(problem: ShootingProblem) -> list[Kernel | None]:
     """Functions of starts from parameters, each once."""
     given, made, found = problem.given, dict[object, Kernel](), list[Kernel | None]()
     for rule, start in zip(given.following, given.starts, strict=True):
-        if rule is None:
+        if not isinstance(rule, Following):
             found.append(None)
             continue
         rules = _rules(rule)

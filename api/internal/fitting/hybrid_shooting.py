@@ -17,6 +17,7 @@ from kinesym.internal.running.jump_events import jump_sensitivities
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.shooting.hybrid_trials import HybridTrials, Runner
+from kinesym.runtime.shooting.steady_start import SteadyStart
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.hybrid import Hybrid
@@ -55,7 +56,7 @@ def _trials(
         given.signals,
         given.unknowns,
         given.priors(factor),
-        given.following,
+        [rule for rule in given.following if not isinstance(rule, SteadyStart)],
         factor,
         loss,
     )

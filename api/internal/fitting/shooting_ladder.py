@@ -34,6 +34,11 @@ def check_ladder(problem: ShootingProblem) -> None:
             "ladder=True is for measurements of a smooth model without delays, in one segment; "
             "leave it out"
         )
+    if given.assignments is not None:
+        raise ValueError(
+            "ladder=True is for experiments that set no parameters to functions of the unknowns, "
+            "and do not begin in steady states; leave it out, or use multistart"
+        )
 
 
 def climbed(

@@ -7,7 +7,7 @@ else what is known. The symbol of the parameter itself means its value outside o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 from typing import Any
@@ -61,17 +61,21 @@ class Assignments:
         return owned_parameters(list(self.unknown), labels, trials)
 
     def assigned(self, outer: Owned, trials: Sequence[Experiment]) -> Assigned:
-        """These parameters as functions of unknown ones."""
+        """Parameters that trials are simulated with, as functions of unknown ones."""
         return Assigned.of(outer, self.owned(trials), self.rules)
 
     def some(self, numbers: Sequence[int]) -> Assignments:
-        """Those of some of the trials."""
-        rows = ([each[k] for k in numbers] for each in (self.rules, self.numbers, self.before))
-        return Assignments(self.unknown, *rows)
+        """Assignments of some of the trials."""
+        return replace(
+            self,
+            rules=[self.rules[k] for k in numbers],
+            numbers=[self.numbers[k] for k in numbers],
+            before=[self.before[k] for k in numbers],
+        )
 
 
 def settings_of(trial: Experiment) -> list[Mapping[str, Any]]:
-    """What a trial sets, in the record and, if there is one, before it."""
+    """Settings of a trial, in the record and, if it begins in a steady state, before it."""
     own = trial.set_parameters
     return [own] if trial.before is None else [own, {**own, **trial.before.parameters}]
 
@@ -94,10 +98,10 @@ def assignments_of(
     known: Mapping[str, float],
     simulated: Sequence[str],
 ) -> Assignments | None:
-    """What experiments set of the parameters that are unknown, or to expressions; None if that is
-    nothing, and all unknowns are parameters of the model. known : values for all trials. simulated
-    : names of the parameters that trials are simulated with. Raises `ValueError` for what they do
-    not have, and for what is no expression of parameters."""
+    """Assignments of experiments that set parameters which are unknown, or to expressions; None if
+    there are none, and all unknowns are parameters of the model. known : values for all trials.
+    simulated : names of the parameters that trials are simulated with. Raises `ValueError` for what
+    they do not have, and for what is no expression of parameters."""
     symbols = symbols_of(trials)
     for k, trial in enumerate(trials):
         for name in {name: None for row in settings_of(trial) for name in row}:
@@ -150,7 +154,7 @@ def _number(value: Assignment) -> float:
 
 
 def _before(here: _Values, then: _Values) -> dict[str, Assignment]:
-    """What is set before a record, where it differs from what is there in it."""
+    """Values that are set before a record, where they differ from those in it."""
     found = {name: then.of(name) for name in then.settings}
     others = {name for name in found if name not in here.settings and not here.has(name)}
     return {n: value for n, value in found.items() if n in others or value != here.of(n)}

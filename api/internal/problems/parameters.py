@@ -207,9 +207,15 @@ def known_values(
         by_name(trial.parameters, names, f"parameters of trial {k}")
         for k, trial in enumerate(trials)
     ]
+    plain = not any(trial.before or trial.parameter_expressions for trial in trials)
     for name in given:
         if name in unknown:
             raise ValueError(f"parameter {name} is both known and unknown")
+        if plain and all(name in row for row in own):
+            raise ValueError(
+                f"parameter {name} has a value in each trial and is known for all trials; give "
+                "either"
+            )
     left, shared = {*unknown, *following}, {**model.values, **given}
     for name in dict.fromkeys(name for row in own for name in row):
         if name not in shared and name not in left:

@@ -249,10 +249,11 @@ def shooting_arguments(
     checks.threads(threads)  # whether it is a number of them; None stays: each process decides
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
-    starts, start_bounds, follows = initial_values(system, initial, count, every)
+    starts, start_bounds, settled = initial_values(system, initial, count, every)
+    follows: Sequence[Following | SteadyStart | None] = settled
     if any(trial.before for trial in listed):
         _check_steady(system, model, free, start_bounds, listed)
-        about = zip(listed, range(count), starts, follows, made.before if made else (), strict=True)
+        about = zip(listed, range(count), starts, settled, made.before if made else (), strict=True)
         follows = [steady_start(model, *row) if row[0].before else row[3] for row in about]
         starts = [
             dict.fromkeys(row, np.nan) if isinstance(rule, SteadyStart) else row
@@ -450,7 +451,8 @@ class SmoothProgram:
             problem = replace(problem, scheme=replace(RK4, name=_STEADY))
             built = _shooting(problem, tuple(problem.measurements), _STEADY, adaptive=True)
         free = given.unknowns.owned.parameters
-        steady = SteadyStates(Stepper.of(built, _STEADY), free, given.steps.tolerances)
+        about = (free, given.steps.tolerances, len(rules))
+        steady = SteadyStates(Stepper.of(built, _STEADY), *about)
         return [Settled(rule, steady) if isinstance(rule, SteadyStart) else rule for rule in rules]
 
 
