@@ -19,8 +19,8 @@ from kinesym.models.files.sbml_document import document_of
 from kinesym.petab_fits import shooting_of
 from kinesym.petab_runs import simulated
 from kinesym.runtime.arrays import one_number
-from kinesym.runtime.results.simulated import Simulated
 from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.simulated import Simulated
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import aligned
 from kinesym.shooting import Shooting

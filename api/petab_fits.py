@@ -12,16 +12,19 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from kinesym.internal.problems.parameters import lognormal, log_scale, normal
+from kinesym.internal.problems.parameters import log_scale, lognormal, normal
 from kinesym.models.files.petab import Measurement, Parameter, Period, Tables
 from kinesym.models.files.sbml import FileModel
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.steady import Steady, steady
 from kinesym.shooting import Shooting
+from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.names import name_of
 
 #: Length of a record whose only samples are at its start.
 _SHORT = 1e-6
+#: Tolerances of the steps.
+_STEPS: Mapping[str, Any] = {"rtol": 1e-8, "atol": 1e-12}
 #: Natural logarithms of the bases of scales.
 _UNITS = {"log": 1.0, "log10": log(10.0)}
 
@@ -65,8 +68,12 @@ class _Translation:
             {name: value for name, value in known.items() if isfinite(value)},
             [self._initial(name) for name in names],
             sensors={name: each.shown for each, name in self._names.items()},
-            **{"method": "radau-5", "rtol": 1e-8, "atol": 1e-12, **options},
+            **{**_STEPS, "method": self._method, **options},
         )
+
+    @property
+    def _method(self) -> str:
+        return "dormand-prince" if isinstance(self.file.system, Hybrid) else "radau-5"
 
     def _check(self) -> None:
         """Raise `ValueError` for what is not fitted."""
@@ -75,7 +82,9 @@ class _Translation:
                 raise ValueError(f"experiment {name} has several periods, which is not fitted yet")
         for row in self.tables.measurements:
             if row.time == inf:
-                raise ValueError(f"{row.place}: a steady state is measured, which is not fitted yet")
+                raise ValueError(
+                    f"{row.place}: a steady state is measured, which is not fitted yet"
+                )
             told = self.tables.observables[row.observable]
             if told.distribution != "normal":
                 raise ValueError(
@@ -121,7 +130,12 @@ class _Translation:
     def _names(self) -> dict[_Channel, str]:
         """Names of the channels."""
         model, found = self.file.model, dict[_Channel, str]()
-        taken = {*model.state_names, *model.parameter_names, *model.outputs, *self.tables.parameters}
+        taken = {
+            *model.state_names,
+            *model.parameter_names,
+            *model.outputs,
+            *self.tables.parameters,
+        }
         for channel, *_ in self._rows:
             if channel in found:
                 continue

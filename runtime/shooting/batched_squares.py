@@ -174,7 +174,9 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
     _resize(now, rows, step, (J - found.cost) / np.where(expected > 0.0, expected, np.inf), better)
     now.iterations[rows] += 1
     _end_short(problem, now, rows[~better], left[~better])
-    _moved(problem, now, rows[better], new[better], step[better], Squares(*(f[better] for f in found)))
+    _moved(
+        problem, now, rows[better], new[better], step[better], Squares(*(f[better] for f in found))
+    )
 
 
 def _steps(

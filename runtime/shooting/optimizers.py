@@ -383,7 +383,7 @@ def scoring(problem: Minimisation, q: Array) -> Endpoint:
             return Squares(np.array([np.inf]), np.zeros((1, n)), np.zeros((1, n, n)))
         S = trials.jacobian(at).toarray() * problem.slopes(at)
         g = problem.gradient(points[0])
-        if not problem.history or J < problem.history[-1].objective:
+        if not problem.history or problem.history[-1].objective > J:
             problem.note(at, J, float(np.linalg.norm(g)))
         return Squares(np.array([J]), g[None], 2.0 * (S.T @ S)[None])
 

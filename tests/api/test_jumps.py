@@ -463,3 +463,19 @@ def test_jumps_of_members_are_found_with_few_looks(guard, count, monkeypatch):
         assert len(times) == count
     if count == 9:
         assert len(looks) < 40 * members
+
+
+def test_a_jump_in_one_of_two_experiments():
+    """Switched on at a known time, which is after the end of the other record."""
+    x, (k, on) = sp.Function("x")(ks.t), sp.symbols("k on")
+    pulse = sp.Piecewise((1, ks.t > on), (0, True))
+    model = ks.Model("pulse", [x], [], [k, on], [x.diff(ks.t) - k * pulse])
+    time = np.linspace(0.0, 2.0, 5)
+    trials = [
+        ks.Experiment(time, {}, {x: 2.0 * np.clip(time - at, 0.0, None)}, parameters={on: at})
+        for at in (0.5, 9.0)
+    ]
+    fit = ks.Shooting(model, trials, {k: (0, 9)}, initial={x: 0.0}, method="radau-5").solve(
+        {k: 1.0}, optimizer="least-squares"
+    )
+    assert fit.parameters["k"] == pytest.approx(2.0, rel=1e-9)

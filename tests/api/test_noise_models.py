@@ -296,15 +296,6 @@ def solved(std, more=None, **others):
             lambda: ks.Experiment(TIME, {}, {y: ks.censored(TIME, below=1), "y_below": TIME}, {}),
             "censored samples, which are the channel y_below, but that is measured, too",
         ),
-        (
-            lambda: ks.Shooting(
-                DECAY,
-                ks.Experiment(TIME, {}, {y: decaying()}, {y: a + b * y}),
-                unknown={k: RANGES[k], a: RANGES[a], b: RANGES[b]},
-                initial={y: 2.0},
-            ).solve({k: 1.0, a: 0.1, b: 0.1}, optimizer="least-squares"),
-            "least-squares needs a sum of squares, .* use one of bfgs",
-        ),
     ],
 )
 def test_refusals(ask, words):
@@ -392,3 +383,16 @@ def test_coverage(case, method):
     found = coverage(case, 200, method)
     assert 0.93 <= found.mean() <= 0.97
     assert (np.abs(found - 0.95) < 3.0 * np.sqrt(0.95 * 0.05 / 200)).all()
+
+
+def test_scoring_where_the_noise_follows_from_unknowns():
+    """Maximum likelihood of a mean and of a deviation: those of the sample."""
+    x, (m, s) = sp.Function("x")(ks.t), sp.symbols("m s")
+    model = ks.Model("rest", [x], [], [m], [x.diff(ks.t)])
+    y = 3.0 + 0.4 * np.random.default_rng(1).normal(size=50)
+    trial = ks.Experiment(np.arange(50.0), {}, {x: y}, {x: s})
+    problem = ks.Shooting(model, trial, {m: None, s: ks.log_scale(1e-3, 1e3)}, initial={x: m})
+    fit = problem.solve({m: 1.0, s: 50.0}, optimizer="least-squares")
+    assert fit.success and fit.iterations < 20
+    assert fit.parameters["m"] == pytest.approx(y.mean(), rel=1e-8)
+    assert fit.parameters["s"] == pytest.approx(y.std(), rel=1e-6)

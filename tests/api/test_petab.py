@@ -10,6 +10,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.examples.studies.gait import data
 from kinesym.models.files import petab_v1
 from kinesym.models.files.petab import Measurement, Observable, Period, Tables
 from kinesym.models.files.petab_math import formula
@@ -202,3 +203,61 @@ def test_priors_scales_and_placeholders_are_read(suite):
     assert {p.scale for p in tables.parameters.values()} <= {"lin", "log", "log10"}
     assert all(one.time < inf for one in tables.measurements)
     assert np.isfinite([one.value for one in tables.measurements]).all()
+
+
+#: Overrides by expressions, noise parameters, steady states before, logarithms.
+FITTED = [("v1.0.0", "0005"), ("v1.0.0", "0009"), ("v1.0.0", "0016"), ("v2.0.0", "0018")]
+#: What is simulated and not fitted.
+NOT_FITTED = {
+    **dict.fromkeys((("v2.0.0", c) for c in ("0022", "0023", "0028", "0031")), "several periods"),
+    **dict.fromkeys((("v2.0.0", c) for c in ("0024", "0025")), "has a prior"),
+}
+
+
+def fits():
+    for case in CASES:
+        yield pytest.param(*case, marks=[] if case in FITTED else [pytest.mark.study])
+
+
+@pytest.mark.parametrize("version, case", [*fits()])
+def test_objectives_are_those_of_simulations(suite, version, case):
+    """Differences of -2 log L between two points, by integrations with other tolerances."""
+    if (version, case) in REFUSED:
+        pytest.skip("it is not read")
+    problem = ks.petab.read(suite / version / "sbml" / case / f"_{case}.yaml")
+    if (version, case) in NOT_FITTED:
+        with pytest.raises(ValueError, match=NOT_FITTED[version, case]):
+            problem.shooting()
+        return
+    shooting = problem.shooting()
+    assert {*shooting.names} == {*problem.unknown}
+    bounds = np.array([problem.unknown[name] for name in shooting.names]).T
+    q = np.clip([problem.nominal[name] for name in shooting.names], *bounds)
+    points = [dict(zip(shooting.names, p, strict=True)) for p in (q, np.clip(1.1 * q, *bounds))]
+    before, after = (-2.0 * problem.simulate(p).log_likelihood for p in points)
+    found = shooting.cost(points[1]) - shooting.cost(points[0])
+    assert found == pytest.approx(after - before, rel=1e-6, abs=1e-7)
+
+
+def test_a_published_problem_is_fitted():
+    """-138.22197 is the best log likelihood that is known of it."""
+    problem = ks.petab.read(data("boehm.yaml"))
+    fit = problem.fit({"sd_pSTAT5A_rel": 1.0, "sd_pSTAT5B_rel": 10.0, "k_phos": 1e4})
+    assert fit.success and fit.iterations < 60
+    found = problem.simulate(fit.parameters)
+    assert found.log_likelihood == pytest.approx(-138.2219760, abs=1e-6)
+    shares = found.residuals.reshape(3, -1)
+    assert (shares**2).mean() == pytest.approx(1.0, abs=1e-4)  # as the noise is fitted
+
+
+def test_measured_steady_states_are_not_fitted(suite, tmp_path):
+    folder = suite / "v1.0.0" / "sbml" / "0002"
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    table = tmp_path / "_measurements.tsv"
+    said = table.read_text(encoding="utf-8")
+    assert "\t10\t" in said
+    table.write_text(said.replace("\t10\t", "\tinf\t", 1), encoding="utf-8")
+    problem = ks.petab.read(tmp_path / "_0002.yaml")
+    with pytest.raises(ValueError, match=r"line .*: a steady state is measured, which is not fit"):
+        problem.fit()

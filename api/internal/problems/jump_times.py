@@ -200,9 +200,26 @@ def held_switches(
     made = [e if len(grid) == e.n_nodes else e.on_grid(grid) for e, grid in pairs]
     if not insert and any(new is not old for new, old in zip(made, trials, strict=True)):
         return HeldSwitches(model, trials, notes=_between(found, trials, each))
+    each = [_held_as_others(own, each, trial.grid) for trial, own in zip(made, each, strict=True)]
     driven = [trial.driven(own) for trial, own in zip(made, each, strict=True)]
     before = [trial.grid for trial in trials] if made != [*trials] else ()
     return HeldSwitches(found.model, driven, found.names, before=before)
+
+
+def _held_as_others(
+    own: Mapping[str, Signal], each: Sequence[Mapping[str, Signal]], grid: Array
+) -> dict[str, Signal]:
+    """Signals of a trial, held also where they do not jump in it but in others."""
+    ends, others = (
+        grid[[0, -1]],
+        {name for row in each for name, s in row.items() if len(s.begin) > 1},
+    )
+    return {
+        name: Signal(ends, s.at_nodes(ends), between="held")
+        if len(s.begin) == 1 and name in others
+        else s
+        for name, s in own.items()
+    }
 
 
 def _between(
