@@ -278,7 +278,7 @@ def shooting_arguments(
     free_ones = [*moving] if made else unknowns.parameters
     _check_invariants(model, [*unknowns.initial, *free_ones, *moved])
     if made:
-        made.assigned(unknowns.owned, listed)  # raises for unknowns on which nothing depends
+        made.assigned(unknowns.owned, listed).check_used()
     sides = bounds_by_name(model, free, {})
     return ShootingArguments(
         model=model,
