@@ -3,6 +3,8 @@
 Expected values are closed forms of the same steps, with derivatives by complex steps.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -69,6 +71,9 @@ def test_expressions_of_unknowns_in_each_experiment(hybrid):
         return squares(*(decayed(rate, x_0**2) for rate in rates))
 
     check_gradient(problem, np.array([1.2, 0.9, 0.7]), cost)
+    words = "from event to event" if hybrid else "set parameters to functions of the unknowns"
+    with pytest.raises(ValueError, match=words):
+        ks.export(problem, "anywhere")
 
 
 def test_unknowns_of_owners_and_of_conditions():
@@ -95,6 +100,15 @@ def test_unknowns_of_owners_and_of_conditions():
     assert fit.interval(k_0, trial=1).value == pytest.approx(value)
     with pytest.raises(ValueError, match="trial 1 sets d; write the combination in what"):
         fit.interval(d, trial=1)
+    assert len(ks.cross_validate(problem, fit).errors) == 3
+    copy = pickle.loads(pickle.dumps(problem))
+    assert copy.cost(fit.values) == problem.cost(fit.values)
+    for refused, words in (
+        (lambda: problem.solve(fit, ladder=True), "ladder=True is for experiments that set no"),
+        (lambda: problem.gradient(fit, mode="continuous-adjoint"), "parameters that experiments"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            refused()
 
 
 def test_numbers_replace_those_of_the_problem():
