@@ -32,7 +32,7 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, method_of, most_steps
+from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, most_steps
 from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.steady_start import Settled
@@ -147,7 +147,7 @@ class SmoothTrials(Simulated):
         )
         stages, stepper = None, self._stepper
         if not (stepper.explicit or stepper.adaptive):
-            shape = (n, len(method_of(stepper)[1]), N - 1)
+            shape = (n, len(stepper.method[1]), N - 1)
             stages = (np.zeros(shape), np.zeros(shape))
         states, step = rows[:n].reshape(n, 1, N), np.zeros(1)
         run, raw = bind(stepper, ivp, states, stages, step, most_steps(stepper))
