@@ -249,7 +249,29 @@ def test_what_steady_states_do_not_go_with():
         ks.Shooting(ks.hybrid.Hybrid(DECAY), trial(STEADY), {k: None}, initial={x: 1.0})
 
 
-def test_collocation_takes_numbers():
-    for asked, words in ((trial(k=2 * d), "k is 2.d in trial 0"), (trial(STEADY), "steady state")):
-        with pytest.raises(ValueError, match=words):
-            ks.Collocation(DECAY, asked, {d: None}, {k: 1.0})
+def test_collocation_writes_what_all_experiments_set_into_the_model():
+    """The same minimum as shooting from free starts, by steps of the same scheme."""
+    trials = [trial(k=dose * k_0, dose=level, d=k / 5) for level in (1.0, 2.0)]
+    problem = ks.Collocation(DECAY, trials, {k_0: (0, 9)}, scheme="gauss-4")
+    assert problem.model.parameter_names == ("dose", "k_0")
+    found = problem.solve({k_0: 0.5})
+    same = ks.Shooting(DECAY, trials, {k_0: (0, 9)}, initial={x: None}, method="gauss-4")
+    fit = same.solve({k_0: 0.5}, optimizer="least-squares")
+    assert found.objective == pytest.approx(fit.objective, rel=1e-9)
+    assert found.parameters["k_0"] == pytest.approx(fit.parameters["k_0"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("trials", "more", "words"),
+    [
+        ([trial(k=2 * k_0), trial()], {}, "k is 2.k_0 in a trial, and not in trial 1"),
+        ([trial(k=k / 2)], {}, "trials set k to k/2, which depends on k"),
+        ([trial(k=k_0)], {"boundary": [ks.at_end(x) - k]}, "contains k, which trials set to k_0"),
+        ([trial(k=k_0 * y)], {}, "parameter k contains y"),
+        ([trial(q=k_0)], {}, "a trial sets q, which is no parameter"),
+        ([trial(ks.steady(), d=k_0)], {}, "trial 0 begins in a steady state"),
+    ],
+)
+def test_what_collocation_does_not_take(trials, more, words):
+    with pytest.raises(ValueError, match=words):
+        ks.Collocation(DECAY, trials, {k_0: None}, {k: 1.0}, **more)
