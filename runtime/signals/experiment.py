@@ -68,10 +68,10 @@ class Experiment:
         share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
     parameters : values of the model's parameters in this trial, such as the mass of its subject, in
-        place of those of the problem: numbers, or expressions of parameters, known or unknown, which
-        the model need not have, {k: 2*k_0}. Symbols have the values that they have in this trial;
-        that of the parameter itself its value outside of it, {k: k/2}. For `Collocation` all trials
-        have the same expressions, {k: dose*k_0}, not of the parameter itself.
+        place of those of the problem: numbers, or expressions of parameters, known or unknown,
+        which the model need not have, {k: 2*k_0}. Symbols have the values that they have in this
+        trial; that of the parameter itself its value outside of it, {k: k/2}. For `Collocation` all
+        trials have the same expressions, {k: dose*k_0}, not of the parameter itself.
     labels : its subject, session or the like, such as {"subject": "s03"}, for `ks.per`.
     bounds : of states and unknown inputs in this trial, (low, high), which may change over time:
         each side a number, None, (N,) with straight lines between the nodes, a `Signal` or a
