@@ -171,6 +171,19 @@ def test_steady_states_before_records(method):
     np.testing.assert_allclose(2.0 * problem.residuals(q) @ jacobian, gradient, rtol=1e-11)
 
 
+def test_what_is_kept_depends_on_an_unknown():
+    """Two vessels: a x + y is kept, so that x = (3 a + 1)/(a + 1), although no rate of the steady
+    state depends on the volume a."""
+    model = ks.Model("vessels", [x, y], [], [a], [a * x.diff(ks.t) + x - y, y.diff(ks.t) + y - x])
+    asked = ks.Experiment([0, 1], {}, {x: [2.0, 2.0]}, {x: 1.0}, before=ks.steady())
+    problem = ks.Shooting(model, asked, {a: (0, 9)}, initial={x: 3.0, y: 1.0}, method="radau-5")
+    level = (3 * 1.7 + 1) / 2.7
+    assert problem.trajectories({a: 1.7})[0]["x"][0] == pytest.approx(level, rel=1e-12)
+    expected = 4 * (level - 2) * 2 / 2.7**2  # the motion stays there
+    for mode in ("adjoint", "forward"):
+        assert problem.gradient({a: 1.7}, mode=mode)[0] == pytest.approx(expected, rel=1e-10)
+
+
 def test_inputs_before_records():
     u = ks.dynamicsymbols("u")
     model = ks.Model("fed", [x], [u], [k], [x.diff(ks.t) + k * x - u])
