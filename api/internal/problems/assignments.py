@@ -141,7 +141,7 @@ def _record(name: str, asked: Mapping[str, Unknown], rules: Sequence[Any]) -> Un
     """Record of a parameter that trials are simulated with: one that follows by the same rule in
     all of them has one value."""
     if name not in rules[0]:
-        return Unknown(label=asked[name].label)
+        return asked[name].in_natural_scale
     first = rules[0][name]
     shared = all(row[name] == first for row in rules)
     shared = shared and not any(asked[p].label for p in first.names)
