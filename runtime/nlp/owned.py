@@ -104,6 +104,15 @@ class Owned:
         """Indices of the parameters of a trial among all values, in the order of `parameters`."""
         return self._places[trial]
 
+    def place(self, name: str, trial: int) -> int:
+        """Index of a parameter of a trial among all values."""
+        group, k = self._where[name]
+        return group.of(trial) + k
+
+    @cached_property
+    def _where(self) -> dict[str, tuple[OwnerGroup, int]]:
+        return {p: (group, k) for group in self.groups for k, p in enumerate(group.members)}
+
     @cached_property
     def _places(self) -> list[NDArray[np.intp]]:
         made = []

@@ -59,21 +59,16 @@ class Assigned:
 
     @staticmethod
     def of(outer: Owned, inner: Owned, rules: Sequence[Mapping[str, Assignment]]) -> Assigned:
-        """Function of assignments, by trial and name; parameters without one are unknowns. Raises
-        `ValueError` for an unknown that no trial depends on."""
+        """Function of assignments, by trial and name; parameters without one are unknowns."""
         constants, r = list[float](), len(outer.names)
         copies, sources = list[int](), list[int]()
         groups = dict[int, tuple[Callable[..., Any], list[int], list[list[int]]]]()
-        mine = [
-            dict(zip(outer.parameters, outer.places(k).tolist(), strict=True))
-            for k in range(len(rules))
-        ]
         for row, (name, trial) in enumerate(zip(inner.members, inner.first_trials, strict=True)):
             rule = rules[trial].get(name, Assignment(None, (name,)))
             places = list[int]()
             for argument in rule.arguments:
                 if isinstance(argument, str):
-                    places.append(mine[trial][argument])
+                    places.append(outer.place(argument, trial))
                 else:
                     places.append(r + len(constants))
                     constants.append(argument)
@@ -88,17 +83,20 @@ class Assigned:
             (f, np.array(rows, dtype=np.intp), np.array(places, dtype=np.intp))
             for f, rows, places in groups.values()
         ]
-        used = {*sources}.union(*(places.ravel().tolist() for _, _, places in made))
-        for place, name in enumerate(outer.names):
+        here, there = (np.array(each, dtype=np.intp) for each in (copies, sources))
+        return Assigned(outer, inner, np.array(constants), here, there, made)
+
+    def check_used(self) -> None:
+        """Raise `ValueError` for an unknown that no trial depends on."""
+        used = {*self.sources.tolist()}.union(*(places.flat for _, _, places in self.groups))
+        for place, name in enumerate(self.outer.names):
             if place not in used:
-                member = outer.members[place]
+                member = self.outer.members[place]
                 where = "each trial" if name == member else f"each trial of {name}"
                 raise ValueError(
                     f"parameter {member} has a value in {where} and is unknown; it is either, in "
                     "all trials"
                 )
-        here, there = (np.array(each, dtype=np.intp) for each in (copies, sources))
-        return Assigned(outer, inner, np.array(constants), here, there, made)
 
     def values(self, q: Array) -> Array:
         """g(q). Raises `Diverged` where an expression has no finite value."""
@@ -151,7 +149,8 @@ class AssignedTrials(Simulated):
         self.factor, self.loss, self.substeps = inner.factor, inner.loss, inner.substeps
 
     def set_in(self, trial: int) -> Collection[str]:
-        return self._rules[trial].keys()
+        rules = self._rules[trial].items()
+        return {name for name, rule in rules if rule != Assignment(None, (name,))}
 
     def values(self, q: Array, trial: int) -> dict[str, float]:
         return {**super().values(q, trial), **self.inner.values(self.at.values(q), trial)}

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array, located
 from kinesym.runtime.native import HELD, Chain, Run
 from kinesym.runtime.simulation.interval import within
-from kinesym.runtime.simulation.stages import extended
 from kinesym.runtime.simulation.stepper import IVP, RawTrajectories, Stepper, bind, mapped
 
 #: Numbers that are recorded of the steps of a trial, at most: 160 MB.
@@ -90,19 +89,13 @@ def _at_ends(row: Array, kind: int, interval: NDArray[np.intp], share: Array) ->
     return np.asarray(row[:, interval] * (1.0 - share) + row[:, interval + 1] * share)
 
 
-def method_of(stepper: Stepper) -> tuple[Array, Array, Array]:
-    """A, b and c of an implicit method."""
-    moving = {j for j in stepper.about.partials[1] if j < len(stepper.about.states)}
-    return extended(stepper.tableau, len(moving) < len(stepper.about.states))
-
-
 def chain_of(
     stepper: Stepper, ivp: IVP, stages: tuple[Array, Array], held: Sequence[bool]
 ) -> Chain:
     """Equations of all implicit steps of a trial, differentiated at their stages, x' and x. held :
     which unknown inputs are constant between nodes."""
     library, about = stepper.library, stepper.about
-    a, b, c = method_of(stepper)
+    a, b, c = stepper.method
     time = ivp.time[:-1] + c[:, None] * np.diff(ivp.time)
     nodes = np.arange(len(ivp.time) - 1)
     inputs = [within(row[0], kind, nodes, c[:, None]) for row, kind in ivp.inputs]

@@ -32,7 +32,7 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, method_of, most_steps
+from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, most_steps
 from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.steady_start import Settled
@@ -147,7 +147,7 @@ class SmoothTrials(Simulated):
         )
         stages, stepper = None, self._stepper
         if not (stepper.explicit or stepper.adaptive):
-            shape = (n, len(method_of(stepper)[1]), N - 1)
+            shape = (n, len(stepper.method[1]), N - 1)
             stages = (np.zeros(shape), np.zeros(shape))
         states, step = rows[:n].reshape(n, 1, N), np.zeros(1)
         run, raw = bind(stepper, ivp, states, stages, step, most_steps(stepper))
@@ -387,9 +387,9 @@ class SmoothTrials(Simulated):
         self.simulate(q)
         unknowns, layout = self.unknowns, self.nlp.layout
         n, r, m = len(self.unknowns.states), len(unknowns.parameters), layout.n_variables
-        places = layout.parameter_offset + np.arange(r)
-        one = np.ones((1, 1, 1))
-        states = [_Block(one, np.array([[p]]), np.array([k])) for k, p in enumerate(places)]
+        number = np.arange(r)
+        places = layout.parameter_offset + number[:, None]
+        states = [_Block(np.ones((r, 1, 1)), places, number[:, None, None])]
         gaps = list[_Block]()
         for k, sweeper in enumerate(self._sweepers()):
             N, pieces = unknowns.nodes[k], self.pieces(k)
@@ -453,7 +453,8 @@ class SmoothTrials(Simulated):
 
 
 class _Block(NamedTuple):
-    """Dense values (k, n, c) of a sparse matrix: entry [i, j, l] at (rows[i, j], columns[l])."""
+    """Dense values (k, n, c) of a sparse matrix: entry [i, j, l] at (rows[i, j], columns[l]), or at
+    columns[i, 0, l]."""
 
     values: Array
     rows: NDArray[np.intp]
@@ -461,13 +462,18 @@ class _Block(NamedTuple):
 
 
 def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
-    """Sparse matrix of blocks that do not overlap."""
-    if not blocks:
-        return csr_array(shape)
-    rows = [np.broadcast_to(b.rows[:, :, None], b.values.shape).ravel() for b in blocks]
-    columns = [np.broadcast_to(b.columns, b.values.shape).ravel() for b in blocks]
-    places = (np.concatenate(rows), np.concatenate(columns))
-    return coo_array((np.concatenate([b.values.ravel() for b in blocks]), places), shape).tocsr()
+    """Sparse matrix of blocks that share no row."""
+    counts = np.zeros(shape[0] + 1, dtype=np.intp)
+    for block in blocks:
+        counts[block.rows + 1] = block.values.shape[2]
+    begins = np.cumsum(counts)
+    data, columns = np.empty(begins[-1]), np.empty(begins[-1], dtype=np.intp)
+    for block in blocks:
+        at = begins[block.rows][:, :, None] + np.arange(block.values.shape[2])
+        data[at], columns[at] = block.values, block.columns
+    made = csr_array((data, columns, begins), shape)
+    made.sort_indices()
+    return made
 
 
 class Residuals:

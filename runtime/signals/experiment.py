@@ -68,9 +68,10 @@ class Experiment:
         share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
     parameters : values of the model's parameters in this trial, such as the mass of its subject, in
-        place of those of the problem: numbers, or, for `Shooting`, expressions of parameters, known
-        or unknown, which the model need not have, {k: 2*k_0}. Symbols have the values that they
-        have in this trial; that of the parameter itself its value outside of it, {k: k/2}.
+        place of those of the problem: numbers, or expressions of parameters, known or unknown,
+        which the model need not have, {k: 2*k_0}. Symbols have the values that they have in this
+        trial; that of the parameter itself its value outside of it, {k: k/2}. For `Collocation` all
+        trials have the same expressions, {k: dose*k_0}, not of the parameter itself.
     labels : its subject, session or the like, such as {"subject": "s03"}, for `ks.per`.
     bounds : of states and unknown inputs in this trial, (low, high), which may change over time:
         each side a number, None, (N,) with straight lines between the nodes, a `Signal` or a
@@ -243,6 +244,12 @@ class Experiment:
         object.__setattr__(made, "std", {name: std[name] for name in measured if name in std})
         object.__setattr__(made, "estimated_std", {**self.estimated_std, **self.unknown_std})
         object.__setattr__(made, "unknown_std", {})
+        return made
+
+    def without_expressions(self) -> Experiment:
+        """Copy that sets no parameter to an expression."""
+        made = copy(self)
+        object.__setattr__(made, "parameter_expressions", {})
         return made
 
     def with_limits(self, limits: Mapping[str, tuple[str, int]]) -> Experiment:

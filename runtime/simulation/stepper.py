@@ -15,7 +15,7 @@ from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, SteppingManifest, TableauManifest
 from kinesym.runtime.native import PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.progress import node_bar
-from kinesym.runtime.simulation.stages import loop_numbers
+from kinesym.runtime.simulation.stages import extended, loop_numbers
 from kinesym.runtime.sparse.places import rows
 from kinesym.runtime.status import UNSTABLE, Stepping
 
@@ -75,6 +75,12 @@ class Stepper:
     def tableau(self) -> TableauManifest:
         """Coefficients of the method."""
         return self.about.methods[self.loop]
+
+    @cached_property
+    def method(self) -> tuple[Array, Array, Array]:
+        """A, b and c of an implicit method whose equations are differentiated."""
+        moving = {j for j in self.about.partials[1] if j < len(self.about.states)}
+        return extended(self.tableau, len(moving) < len(self.about.states))
 
     @cached_property
     def pattern(self) -> _Places:

@@ -3,6 +3,8 @@
 Expected values are closed forms of the same steps, with derivatives by complex steps.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -69,6 +71,9 @@ def test_expressions_of_unknowns_in_each_experiment(hybrid):
         return squares(*(decayed(rate, x_0**2) for rate in rates))
 
     check_gradient(problem, np.array([1.2, 0.9, 0.7]), cost)
+    words = "from event to event" if hybrid else "set parameters to functions of the unknowns"
+    with pytest.raises(ValueError, match=words):
+        ks.export(problem, "anywhere")
 
 
 def test_unknowns_of_owners_and_of_conditions():
@@ -95,6 +100,15 @@ def test_unknowns_of_owners_and_of_conditions():
     assert fit.interval(k_0, trial=1).value == pytest.approx(value)
     with pytest.raises(ValueError, match="trial 1 sets d; write the combination in what"):
         fit.interval(d, trial=1)
+    assert len(ks.cross_validate(problem, fit).errors) == 3
+    copy = pickle.loads(pickle.dumps(problem))
+    assert copy.cost(fit.values) == problem.cost(fit.values)
+    for refused, words in (
+        (lambda: problem.solve(fit, ladder=True), "ladder=True is for experiments that set no"),
+        (lambda: problem.gradient(fit, mode="continuous-adjoint"), "parameters that experiments"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            refused()
 
 
 def test_numbers_replace_those_of_the_problem():
@@ -155,6 +169,19 @@ def test_steady_states_before_records(method):
     np.testing.assert_allclose(problem.gradient(q, mode="forward"), gradient, rtol=1e-11)
     jacobian = problem.residual_jacobian(q)
     np.testing.assert_allclose(2.0 * problem.residuals(q) @ jacobian, gradient, rtol=1e-11)
+
+
+def test_what_is_kept_depends_on_an_unknown():
+    """Two vessels: a x + y is kept, so that x = (3 a + 1)/(a + 1), although no rate of the steady
+    state depends on the volume a."""
+    model = ks.Model("vessels", [x, y], [], [a], [a * x.diff(ks.t) + x - y, y.diff(ks.t) + y - x])
+    asked = ks.Experiment([0, 1], {}, {x: [2.0, 2.0]}, {x: 1.0}, before=ks.steady())
+    problem = ks.Shooting(model, asked, {a: (0, 9)}, initial={x: 3.0, y: 1.0}, method="radau-5")
+    level = (3 * 1.7 + 1) / 2.7
+    assert problem.trajectories({a: 1.7})[0]["x"][0] == pytest.approx(level, rel=1e-12)
+    expected = 4 * (level - 2) * 2 / 2.7**2  # the motion stays there
+    for mode in ("adjoint", "forward"):
+        assert problem.gradient({a: 1.7}, mode=mode)[0] == pytest.approx(expected, rel=1e-10)
 
 
 def test_inputs_before_records():
@@ -235,7 +262,29 @@ def test_what_steady_states_do_not_go_with():
         ks.Shooting(ks.hybrid.Hybrid(DECAY), trial(STEADY), {k: None}, initial={x: 1.0})
 
 
-def test_collocation_takes_numbers():
-    for asked, words in ((trial(k=2 * d), "k is 2.d in trial 0"), (trial(STEADY), "steady state")):
-        with pytest.raises(ValueError, match=words):
-            ks.Collocation(DECAY, asked, {d: None}, {k: 1.0})
+def test_collocation_writes_what_all_experiments_set_into_the_model():
+    """The same minimum as shooting from free starts, by steps of the same scheme."""
+    trials = [trial(k=dose * k_0, dose=level, d=k / 5) for level in (1.0, 2.0)]
+    problem = ks.Collocation(DECAY, trials, {k_0: (0, 9)}, scheme="gauss-4")
+    assert problem.model.parameter_names == ("dose", "k_0")
+    found = problem.solve({k_0: 0.5})
+    same = ks.Shooting(DECAY, trials, {k_0: (0, 9)}, initial={x: None}, method="gauss-4")
+    fit = same.solve({k_0: 0.5}, optimizer="least-squares")
+    assert found.objective == pytest.approx(fit.objective, rel=1e-9)
+    assert found.parameters["k_0"] == pytest.approx(fit.parameters["k_0"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("trials", "more", "words"),
+    [
+        ([trial(k=2 * k_0), trial()], {}, "k is 2.k_0 in a trial, and not in trial 1"),
+        ([trial(k=k / 2)], {}, "trials set k to k/2, which depends on k"),
+        ([trial(k=k_0)], {"boundary": [ks.at_end(x) - k]}, "contains k, which trials set to k_0"),
+        ([trial(k=k_0 * y)], {}, "parameter k contains y"),
+        ([trial(q=k_0)], {}, "a trial sets q, which is no parameter"),
+        ([trial(ks.steady(), d=k_0)], {}, "trial 0 begins in a steady state"),
+    ],
+)
+def test_what_collocation_does_not_take(trials, more, words):
+    with pytest.raises(ValueError, match=words):
+        ks.Collocation(DECAY, trials, {k_0: None}, {k: 1.0}, **more)

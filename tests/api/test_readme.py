@@ -132,6 +132,7 @@ EXPECTED = {
     "how-to/identification": lambda said: [closely(said["found"].parameters["K"], 15.0, 0.1)],
     "how-to/shooting": lambda said: [
         closely(said["fit"].parameters["p"], 10.0, 0.002) and said["fit"].success,
+        inside(said["found"].parameters.table["k_weak"], 0.3),
     ],
     "how-to/uncertainty": lambda said: [
         closely(said["weighed"].estimated_std["theta"], 0.05, 0.002),

@@ -21,6 +21,7 @@ from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.internal.problems.question import Question
 from kinesym.internal.problems.unseen_jumps import Moved, moved_by
+from kinesym.internal.problems.written_settings import with_settings
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.influence import DECIDES
@@ -87,8 +88,10 @@ def missing(
 
 
 def _on_grid_of(problem: Discretisation, solution: Solution) -> Question:
-    """The question of a problem, with the grid of a solution."""
+    """The question of a problem, with the grid of a solution, and what trials set in the model."""
     asked = problem.formulation.question
+    system, trials = with_settings(asked.system, asked.trials)
+    asked = asked if system is asked.system else replace(asked, system=system, trials=trials)
     given = [asked.trials] if isinstance(asked.trials, Experiment) else [*asked.trials]
     pairs = list(zip(given, problem.on_grid_of(solution).trials, strict=True))
     if all(np.array_equal(a.grid, b.grid) for a, b in pairs):

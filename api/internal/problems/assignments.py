@@ -22,6 +22,7 @@ from kinesym.runtime.nlp.owned import Owned, owned_parameters
 from kinesym.runtime.shooting.assigned import Assigned, Assignment
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
 from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.table import NumericFunction
 
@@ -140,7 +141,7 @@ def _record(name: str, asked: Mapping[str, Unknown], rules: Sequence[Any]) -> Un
     """Record of a parameter that trials are simulated with: one that follows by the same rule in
     all of them has one value."""
     if name not in rules[0]:
-        return Unknown(label=asked[name].label)
+        return asked[name].in_natural_scale
     first = rules[0][name]
     shared = all(row[name] == first for row in rules)
     shared = shared and not any(asked[p].label for p in first.names)
@@ -230,3 +231,10 @@ def _function(e: sp.Expr) -> Callable[..., Any]:
     """Value and derivatives of an expression by its symbols, in the order of their names."""
     symbols = sorted(e.free_symbols, key=name_of)
     return NumericFunction(symbols, [e, [e.diff(s) for s in symbols]])
+
+
+@lru_cache(maxsize=16)
+def with_hidden(model: Model, names: tuple[str, ...]) -> Model:
+    """Model with parameters that stand for values before the record, cached, so that its
+    derivatives are found again."""
+    return model.extended(parameters=[sp.Symbol(name) for name in names]) if names else model

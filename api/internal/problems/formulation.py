@@ -57,6 +57,7 @@ from kinesym.internal.problems.process_noise import driven
 from kinesym.internal.problems.question import Question
 from kinesym.internal.problems.sensor_delays import delayed
 from kinesym.internal.problems.sensors import with_noise, with_sensors
+from kinesym.internal.problems.written_settings import with_settings
 from kinesym.runtime.nlp.delay_rows import Lag
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -134,6 +135,13 @@ def _sensors(draft: Draft) -> Draft:
     outputs."""
     system = with_noise(with_sensors(draft.system, draft.question.sensors), draft.trials)
     return replace(draft, system=system)
+
+
+def _settings(draft: Draft) -> Draft:
+    """Write expressions that all trials set a parameter to into the model."""
+    conditions = (draft.objective, draft.boundary, draft.path)
+    system, trials = with_settings(draft.system, draft.trials, *conditions)
+    return replace(draft, system=system, trials=trials)
 
 
 def _homotopy(draft: Draft) -> Draft:
@@ -285,6 +293,7 @@ def _sensor_delays(draft: Draft) -> Draft:
 REWRITES: Sequence[Callable[[Draft], Draft]] = (
     _phases,
     _sensors,
+    _settings,
     _homotopy,
     _process_noise,
     _controls,
@@ -365,7 +374,8 @@ class Formulation:
         there is no observer."""
         if self.observer is None:
             return None
-        asked, trials = self.question, self.observer.driven(self.question.trials)
+        asked, driven = self.question, self.observer.driven(self.question.trials)
+        trials = [trial.without_expressions() for trial in driven]  # the model has them
         model = self.observer.model
         return replace(asked, system=model, trials=trials, sensors=None, homotopy=None)
 

@@ -19,7 +19,7 @@ def with_homotopy(system: _System, *conditions: Any) -> _System:
     """A model with the parameter of homotopies if objective or conditions have one; else as is."""
     if not isinstance(system, Model) or HOMOTOPY in system.parameters:
         return system
-    if not uses_homotopy(_expressions(conditions)):
+    if not uses_homotopy(expressions_in(conditions)):
         return system
     return _extended(system)  # type: ignore[return-value]
 
@@ -31,12 +31,12 @@ def _extended(model: Model) -> Model:
     return model.extended(parameters=[HOMOTOPY], values={HOMOTOPY: 1.0})
 
 
-def _expressions(given: Any) -> Iterator[sp.Basic]:
+def expressions_in(given: Any) -> Iterator[sp.Basic]:
     """Expressions in conditions, however nested."""
     if isinstance(given, sp.Basic):
         yield given
     elif isinstance(given, (tuple, list)):
         for each in given:
-            yield from _expressions(each)
+            yield from expressions_in(each)
     elif is_dataclass(given):
-        yield from _expressions([*vars(given).values()])
+        yield from expressions_in([*vars(given).values()])

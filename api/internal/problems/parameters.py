@@ -234,7 +234,8 @@ def check_set(trials: Sequence[Experiment], unknown: Collection[str]) -> None:
     for k, trial in enumerate(trials):
         for name, e in trial.parameter_expressions.items():
             raise ValueError(
-                f"parameter {name} is {e} in trial {k}: collocation takes numbers; use ks.Shooting"
+                f"parameter {name} is {e} in trial {k}: phases take numbers; write it into the "
+                "model, with numbers that differ between phases"
             )
         if trial.before is not None:
             raise ValueError(

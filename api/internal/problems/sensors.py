@@ -74,7 +74,7 @@ def with_sensors(system: _System, sensors: Mapping[Any, Any] | None) -> _System:
             )
         check_name(name, "the name of a sensor")
         _check_name(model, f"sensor {name}", name)
-        _check(model, f"sensor {name}", expression)
+        check_symbols(model, f"sensor {name}", expression)
     return _with(system, made)
 
 
@@ -109,7 +109,7 @@ def with_noise(system: _System, trials: Any) -> _System:
         written = real_expression(e, f"std of {name}").xreplace(own)
         output = next(each[name] for trial in given if name in (each := trial.std_outputs))
         _check_name(model, f"{output}, the std of {name},", output)
-        _check(model, f"std of {name}", written)
+        check_symbols(model, f"std of {name}", written)
         made[output] = written
     return _with(system, made)
 
@@ -156,7 +156,9 @@ def _check_name(model: Model, what: str, name: str) -> None:
             )
 
 
-def _check(model: Model, what: str, expression: sp.Expr) -> None:
+def check_symbols(model: Model, what: str, expression: sp.Expr) -> None:
+    """Raise `ValueError` for an expression of functions of time that the model does not have, of
+    symbols that only look like its own, or with a delay."""
     own = {name_of(s) for s in model.symbols if isinstance(s, sp.Symbol)}
     if as_it_is(expression).has(shown_late):
         raise ValueError(

@@ -17,7 +17,12 @@ from kinesym.base import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
-from kinesym.internal.problems.assignments import Assignments, assignments_of, symbols_of
+from kinesym.internal.problems.assignments import (
+    Assignments,
+    assignments_of,
+    symbols_of,
+    with_hidden,
+)
 from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.controls import is_limited
 from kinesym.internal.problems.delay_sources import (
@@ -49,7 +54,7 @@ from kinesym.internal.problems.problem import (
 from kinesym.internal.problems.residual_problem import residual_problem
 from kinesym.internal.problems.sensor_delays import delayed
 from kinesym.internal.problems.step_options import Steps, checked_steps, methods_of
-from kinesym.internal.problems.trial_starts import initial_values, steady_start
+from kinesym.internal.problems.trial_starts import check_steady, initial_values, with_steady_starts
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
@@ -222,7 +227,7 @@ def shooting_arguments(
     values = known_values(model, asked, known, listed, [*more, *others], follow)
     if made:
         values = [{**row, **own} for row, own in zip(values, made.numbers, strict=True)]
-        model = _with_hidden(model, tuple(made.hidden))
+        model = with_hidden(model, tuple(made.hidden))
     late = delayed(listed, delays_of_sensors(model.outputs), moving, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
     held = HeldSwitches(model, listed)
@@ -249,16 +254,10 @@ def shooting_arguments(
     checks.threads(threads)  # whether it is a number of them; None stays: each process decides
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
-    starts, start_bounds, settled = initial_values(system, initial, count, every)
-    follows: Sequence[Following | SteadyStart | None] = settled
-    if any(trial.before for trial in listed):
-        _check_steady(system, model, free, start_bounds, listed)
-        about = zip(listed, range(count), starts, settled, made.before if made else (), strict=True)
-        follows = [steady_start(model, *row) if row[0].before else row[3] for row in about]
-        starts = [
-            dict.fromkeys(row, np.nan) if isinstance(rule, SteadyStart) else row
-            for row, rule in zip(starts, follows, strict=True)
-        ]
+    begins, start_bounds, plain = initial_values(system, initial, count, every)
+    check_steady(system, model, free, start_bounds, listed)
+    before = made.before if made else [{}] * count
+    starts, follows = with_steady_starts(model, listed, begins, plain, before)
     warn_of_leaps(model, listed, starts, moving)
     if not (asked or free or start_bounds):
         raise ValueError(
@@ -278,7 +277,7 @@ def shooting_arguments(
     free_ones = [*moving] if made else unknowns.parameters
     _check_invariants(model, [*unknowns.initial, *free_ones, *moved])
     if made:
-        made.assigned(unknowns.owned, listed)  # raises for unknowns on which nothing depends
+        made.assigned(unknowns.owned, listed).check_used()
     sides = bounds_by_name(model, free, {})
     return ShootingArguments(
         model=model,
@@ -301,36 +300,6 @@ def shooting_arguments(
         following=follows,
         assignments=made,
     )
-
-
-@lru_cache(maxsize=16)
-def _with_hidden(model: Model, names: tuple[str, ...]) -> Model:
-    """Model with parameters that stand for values before the record, cached, so that its
-    derivatives are found again."""
-    return model.extended(parameters=[sp.Symbol(name) for name in names]) if names else model
-
-
-def _check_steady(
-    system: Model | Hybrid,
-    model: Model,
-    free: Mapping[str, Any],
-    starts: Mapping[str, Any],
-    trials: Sequence[Experiment],
-) -> None:
-    """Raise `ValueError` for what a steady state before the record does not go with."""
-    number = next(k for k, trial in enumerate(trials) if trial.before)
-    about = f"trial {number} begins in a steady state, which there is not"
-    if isinstance(system, Hybrid):
-        raise ValueError(f"{about} of a model with events; simulate to it, and give the start")
-    if model.delays:
-        raise ValueError(f"{about} with delays ({model.delays[0].name}); give the start")
-    if free:
-        raise ValueError(f"{about} beside unknown inputs ({', '.join(free)}); give the start")
-    if starts:
-        raise ValueError(
-            f"{about} with an unknown start of {', '.join(starts)}; let that follow from a "
-            f"parameter, initial={{{next(iter(starts))}: sympy.Symbol('x_0')}}, and make it unknown"
-        )
 
 
 def _check_delays(

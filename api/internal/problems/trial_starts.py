@@ -89,7 +89,52 @@ def _rows_of_trials(
     return rows
 
 
-def steady_start(
+def check_steady(
+    system: Model | Hybrid,
+    model: Model,
+    free: Mapping[str, Any],
+    starts: Mapping[str, Any],
+    trials: Sequence[Experiment],
+) -> None:
+    """Raise `ValueError` for what a steady state before the record does not go with."""
+    number = next((k for k, trial in enumerate(trials) if trial.before), None)
+    if number is None:
+        return
+    about = f"trial {number} begins in a steady state, which there is not"
+    if isinstance(system, Hybrid):
+        raise ValueError(f"{about} of a model with events; simulate to it, and give the start")
+    if model.delays:
+        raise ValueError(f"{about} with delays ({model.delays[0].name}); give the start")
+    if free:
+        raise ValueError(f"{about} beside unknown inputs ({', '.join(free)}); give the start")
+    if starts:
+        raise ValueError(
+            f"{about} with an unknown start of {', '.join(starts)}; let that follow from a "
+            f"parameter, initial={{{next(iter(starts))}: sympy.Symbol('x_0')}}, and make it unknown"
+        )
+
+
+def with_steady_starts(
+    model: Model,
+    trials: Sequence[Experiment],
+    starts: Sequence[Mapping[str, float]],
+    follows: Sequence[Following | None],
+    before: Sequence[Mapping[str, float | str]],
+) -> tuple[Sequence[Mapping[str, float]], Sequence[Following | SteadyStart | None]]:
+    """Initial values and what follows from parameters, as of `initial_values`, of trials some of
+    which begin in steady states. before : of each trial, see `SteadyStart`."""
+    rows, rules = list[Mapping[str, float]](), list[Following | SteadyStart | None]()
+    for k, (trial, start, follow) in enumerate(zip(trials, starts, follows, strict=True)):
+        if trial.before is None:
+            rows.append(start)
+            rules.append(follow)
+        else:
+            rows.append(dict.fromkeys(start, np.nan))
+            rules.append(_steady_start(model, trial, k, start, follow, before[k]))
+    return rows, rules
+
+
+def _steady_start(
     model: Model,
     trial: Experiment,
     number: int,
