@@ -168,7 +168,9 @@ class _Translation:
                 std.setdefault(name, np.ones(shape))[k] = noise
             else:
                 std[name] = channel.std
-        sets, _ = self._changes(period)
+        sets = self._changes(period)[0]
+        if before is not None:  # changes last until there are others
+            sets = {**self._changes(before)[0], **sets}
         return Experiment(
             times, {}, measured, std, parameters=sets, before=self._steady(before, period)
         )
@@ -176,8 +178,9 @@ class _Translation:
     def _steady(self, before: Period | None, period: Period) -> Steady | None:
         if before is None:
             return None
-        sets, _ = self._changes(before)
-        return steady(sets, reset=self._changes(period)[1])
+        later, reset = self._changes(period)
+        own = {name: sp.Symbol(name) for name in later}  # as they are without the experiment
+        return steady({**own, **self._changes(before)[0]}, reset=reset)
 
     def _changes(self, period: Period) -> tuple[dict[str, sp.Expr], dict[str, sp.Expr]]:
         """Parameters of the model that a period sets or that the model derives; and states."""

@@ -45,6 +45,7 @@ from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.minimising import best_optimizer
 from kinesym.runtime.shooting.optimizers import OPTIMIZERS, Chosen
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.experiment import Experiment
@@ -426,7 +427,8 @@ class Shooting(Displayed):
         one segment and an explicit method, all starts step through time at once, in lanes and
         threads, to the minima of `least-squares`. Every tenth iteration, from the thirtieth on,
         those are stopped that would stay above the lowest objective of all if they went on to fall
-        as fast as in the last ten. Others are solved one by one as by `solve`, in threads.
+        as fast as in the last ten. Others are solved one by one as by `solve`, in threads, by
+        `least-squares` where that can be.
 
         keep : fits that are kept whole, one of each optimum first. max_iterations : of each start;
         those that need more count as lost. executor : of `concurrent.futures`, whose threads or
@@ -445,8 +447,9 @@ class Shooting(Displayed):
         runs = partial(self._trials.trajectories, q)
         points = shooting_points(self._given, q, rows, runs, search)
         task = self._problem.identification()
-        optimizer = "ipopt" if self._given.unknowns.several else "bfgs"
-        how = Chosen(optimizer, True, False, 1e-10, search.limit, {})
+        how = Chosen(
+            best_optimizer(self._trials, self.bounds), True, False, 1e-10, search.limit, {}
+        )
         chosen = together(self._given, self.symbolic, task)
         if chosen is not None:
             whole = partial(task.found, chosen=how._replace(optimizer="least-squares"))

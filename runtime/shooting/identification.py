@@ -114,9 +114,9 @@ class Identification:
         trials, (low, high) = self.trials, self.task.bounds
         if not np.isfinite(trials.cost(q)):
             return None
-        squares = is_squares(trials, "bfgs") and not (trials.scored or trials.unknowns.inputs)
+        squares = is_squares(trials, "bfgs") and not trials.unknowns.inputs
         if squares and (low < high).all():
-            loose = {"ftol": _LOOSE, "xtol": _LOOSE}
+            loose = {} if trials.scored else {"ftol": _LOOSE, "xtol": _LOOSE}
             most = min(_MOST_FIRST if first else _MOST, chosen.limit)
             chosen = Chosen("least-squares", chosen.scale, chosen.progress, _LOOSE, most, loose)
         task = self.weighed(first_std(trials.trials)) if self.reweighs else self.task

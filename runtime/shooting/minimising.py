@@ -77,6 +77,16 @@ def minimisation(
     return Minimisation(trials, scale, unit, bounds, squares, report, how)
 
 
+def best_optimizer(trials: Simulated, bounds: tuple[Array, Array]) -> str:
+    """The optimiser that finds most minima: where J is a sum of squares, or has scores,
+    "least-squares"."""
+    if trials.unknowns.several:
+        return "ipopt"
+    low, high = bounds
+    squares = is_squares(trials, "bfgs") and not trials.unknowns.inputs
+    return "least-squares" if squares and (low < high).all() else "bfgs"
+
+
 def is_squares(trials: Simulated, optimizer: str) -> bool:
     """Whether J is a sum of squares; raises `ValueError` if not for an optimiser that needs
     that."""
