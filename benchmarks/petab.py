@@ -1,9 +1,9 @@
-"""Log likelihoods of published problems in PEtab at nominal parameters, and the time they take.
+"""Log likelihoods of published problems in PEtab at nominal parameters, fits, and their times.
 
 The problems are 24 of the collection Benchmark-Models-PEtab (BSD 3-Clause); published values are
 those that AMICI's own tests of the collection hold (tests/benchmark_models of AMICI-dev/AMICI).
 
-    python benchmarks/petab.py [--problems NAME ...] [--write]
+    python benchmarks/petab.py [--problems NAME ...] [--starts N] [--write]
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ PUBLISHED = {
 RUNS = 3
 HEADER = ["problem", "states", "unknown", "measurements", "experiments", "read [s]", "first [s]"]
 HEADER += ["later [s]", "log L", "published", "relative difference"]
+FITS = ["problem", "unknown", "log L, nominal", "log L, fitted", "iterations", "status", "CPU [s]"]
+FITS += ["best of starts", "within 0.1", "CPU per start [s]"]
+#: Iterations of a fit at most.
+LIMIT = 200
+#: Problems of few unknowns, which are fitted from many starts.
+FEW = 16
 
 
 def seconds() -> float:
@@ -76,6 +82,36 @@ def row(path: Path) -> list[str]:
     return [name, *map(str, counts), *(f"{s:.2f}" for s in spent), f"{value:.8g}", *last]
 
 
+def fitted(path: Path, starts: int) -> list[str]:
+    """A fit from the nominal parameters, and from starts of a Latin hypercube in the bounds, on the
+    scales of the problem; or why there is none. CPU times without those of compilers."""
+    problem = ks.petab.read(path)
+    about = [path.parent.name, str(len(problem.unknown))]
+    nominal = problem.simulate().log_likelihood
+    try:
+        shooting = problem.shooting()
+    except ValueError as error:
+        return [*about, f"{nominal:.8g}", "-", "-", str(error).rpartition(": ")[2], *4 * ["-"]]
+    shooting.cost({n: v for n, v in problem.nominal.items() if n in problem.unknown})
+    before = time.process_time()
+    fit = problem.fit(max_iterations=LIMIT)
+    spent = time.process_time() - before
+    best = problem.simulate(fit.parameters).log_likelihood
+    row = [*about, f"{nominal:.8g}", f"{best:.8g}", str(fit.iterations), str(fit.status)]
+    row.append(f"{spent:.2f}")
+    if not starts or len(problem.unknown) > FEW:
+        return [*row, "-", "-", "-"]
+    before = time.process_time()
+    many = shooting.multistart(starts, max_iterations=LIMIT, progress=False)
+    each = (time.process_time() - before) / starts
+    J = many.objective[np.isfinite(many.objective)]
+    if not len(J):
+        return [*row, "-", f"0 of {starts}", f"{each:.2f}"]
+    found = best - 0.5 * (J.min() - fit.objective)  # J is -2 log L and a constant
+    near = int((min(J.min(), fit.objective) + 0.2 > J).sum())
+    return [*row, f"{found:.8g}", f"{near} of {starts}", f"{each:.2f}"]
+
+
 def problems(folder: Path) -> dict[str, Path]:
     """YAML files of the problems in the archive, unpacked into a folder, by name."""
     with tarfile.open(ARCHIVE) as archive:
@@ -84,23 +120,26 @@ def problems(folder: Path) -> dict[str, Path]:
     return {place.name: next(iter(sorted(place.glob("*.yaml")))) for place in every}
 
 
-def measured(names: Sequence[str] | None) -> list[list[str]]:
-    """A row for each problem."""
-    rows = []
+def measured(names: Sequence[str] | None, starts: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Rows of both tables for each problem."""
+    rows, fits = [], []
     with tempfile.TemporaryDirectory() as folder:
         for name, path in problems(Path(folder)).items():
             if names is None or name in names:
                 rows.append(row(path))
                 print(*rows[-1], flush=True)
-    return rows
+                fits.append(fitted(path, starts))
+                print(*fits[-1], flush=True)
+    return rows, fits
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", nargs="+", metavar="NAME")
+    parser.add_argument("--starts", type=int, default=0, help="of problems with few unknowns")
     given = parsed(parser)
     warnings.simplefilter("ignore")
     words = machine()
-    rows = measured(given.problems)
+    rows, fits = measured(given.problems, given.starts)
     numbers = [dict(zip(HEADER, cells, strict=True)) for cells in rows]
-    leave(given, "petab", words, [table(HEADER, rows)], numbers)
+    leave(given, "petab", words, [table(HEADER, rows), table(FITS, fits)], numbers)
