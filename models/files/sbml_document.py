@@ -20,6 +20,7 @@ from kinesym.models.files.xml import root_of
 _CORE = re.compile(r"http://www\.sbml\.org/sbml/level(\d)(?:/version\d)?(?:/core)?")
 _MATH = "http://www.w3.org/1998/Math/MathML"
 _PACKAGE = re.compile(r"\{http://www\.sbml\.org/sbml/level3/version1/(\w+)/version\d\}required")
+_ID = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 #: Lists of a model that hold equations, or what these are made of, and their elements.
 _READ = {
     "FunctionDefinitions": ("functionDefinition",),
@@ -58,6 +59,8 @@ class Document:
             name = e.get("id", "")
             if not name:
                 raise ValueError(f"a {e.tag} has no id")
+            if not _ID.fullmatch(name):
+                raise ValueError(f"{shown(name)} is no id: letters, digits and underscores")
             if name in found:
                 raise ValueError(f"the id {name} is there twice")
             found[name] = e

@@ -46,7 +46,7 @@ def happening_at_start(roles: Roles, events: Sequence[Event]) -> dict[str, sp.Ex
     for k, e in enumerate(roles.document.each("Events")):
         name = _name(e, k)
         trigger = e.find("trigger")
-        condition = roles.formula(math_of(trigger), f"the trigger of event {name}")
+        condition = roles.condition(math_of(trigger), f"the trigger of event {name}")
         guard = guard_of(condition, name, moving)
         if trigger is not None and not flag(trigger, "initialValue", True):
             found[names[guard]] = guard
@@ -68,7 +68,7 @@ def _event(roles: Roles, e: Element, number: int) -> Event:
     delay = math_of(e.find("delay"))
     if delay is not None and roles.formula(delay, f"the delay of event {name}") != 0:
         raise ValueError(f"event {name} is delayed, which is not read")
-    condition = roles.formula(math_of(e.find("trigger")), f"the trigger of event {name}")
+    condition = roles.condition(math_of(e.find("trigger")), f"the trigger of event {name}")
     resets = dict[Any, sp.Expr]()
     for a in listed(e, "EventAssignments"):
         what = a.get("variable", "")

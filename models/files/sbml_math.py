@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element
 
 import sympy as sp
 
+from kinesym.base.checks import shown
 from kinesym.models.files.passive import number
 from kinesym.symbolic.names import check_known, t
 
@@ -22,6 +23,7 @@ AVOGADRO = 6.02214179e23
 TAKEN = ("t", "time", "duration")
 #: Powers of numbers beyond this are no numbers that anybody means.
 _LARGEST = 1e4
+_LARGEST_FACTORIAL = 170
 
 _SINES = {f.__name__: f for f in (sp.sin, sp.cos, sp.tan, sp.sinh, sp.cosh, sp.tanh)}
 _INVERSES = {f"arc{f.__name__[1:]}": f for f in (sp.asin, sp.acos, sp.atan)} | {
@@ -43,6 +45,12 @@ def _inverse_of_reciprocal(name: str) -> Callable[[sp.Expr], sp.Expr]:
     return lambda x: _INVERSES[f"arc{_OVER[name]}"](1 / x)
 
 
+def _factorial(x: sp.Expr) -> sp.Expr:
+    if x.is_number and abs(x) > _LARGEST_FACTORIAL:
+        raise ValueError(f"the factorial of {x}")
+    return sp.gamma(x + 1)
+
+
 #: Functions of one number.
 _OF_ONE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
     **_SINES,
@@ -55,7 +63,7 @@ _OF_ONE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
     "sign": sp.sign,
     "floor": sp.floor,
     "ceiling": sp.ceiling,
-    "factorial": lambda x: sp.gamma(x + 1),
+    "factorial": _factorial,
 }
 #: Functions of any number of numbers.
 _OF_MANY: Mapping[str, Callable[..., Any]] = {
@@ -188,7 +196,7 @@ def _number(e: Element) -> sp.Expr:
                 return number(value)
     except (ValueError, OverflowError):
         pass
-    raise ValueError(f"the number {' '.join(parts).strip()!r} of type {kind}")
+    raise ValueError(f"the number {shown(' '.join(parts).strip())} of type {kind}")
 
 
 def as_number(e: Any) -> Any:

@@ -22,7 +22,7 @@ from kinesym.models.files.sbml_document import (
     references,
     value_of,
 )
-from kinesym.models.files.sbml_math import Scope, formula_of, names_in, own_name
+from kinesym.models.files.sbml_math import Scope, as_number, formula_of, names_in, own_name
 from kinesym.symbolic.names import check_known, t
 
 
@@ -63,7 +63,10 @@ class Roles:
     @cached_property
     def rates(self) -> dict[str, Element | None]:
         """Formulas of rate rules."""
-        return self._formulas("Rules", "rateRule", "variable")
+        found = self._formulas("Rules", "rateRule", "variable")
+        for name in found.keys() & self.assignments.keys():
+            raise ValueError(f"{name} has an assignment rule and a rate rule")
+        return found
 
     @cached_property
     def algebraic(self) -> list[Element | None]:
@@ -183,7 +186,11 @@ class Roles:
         return Scope(self.symbols, self.document.functions)
 
     def formula(self, math: Element | None, what: str) -> Any:
-        """The expression of a formula; `what` it is, in messages."""
+        """The expression of a formula; `what` it is, in messages. A condition is 1 or 0."""
+        return as_number(self.condition(math, what))
+
+    def condition(self, math: Element | None, what: str) -> Any:
+        """The condition, or expression, of a formula."""
         if math is None:
             raise ValueError(f"{what} has no formula")
         try:

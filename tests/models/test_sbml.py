@@ -506,6 +506,66 @@ def test_what_is_not_read_is_named(written, lists, words):
         ks.sbml.read(written(**lists))
 
 
+@pytest.mark.parametrize(
+    "formula, words",
+    [
+        ("<apply><minus/>" * 400 + "<ci>x</ci>" + "</apply>" * 400, "too deep to be read"),
+        ("<cn> 1e999 </cn>", "the number '1e999' of type real"),
+        ('<cn type="e-notation"> 1 <sep/> 99999999 </cn>', "of type e-notation"),
+        ("<cn>1</cn><cn>2</cn>", "a formula is one expression, got 2"),
+        ("<apply><power/><cn>9</cn><cn>9999999</cn></apply>", "9 to the power of 9999999"),
+        ("<apply><factorial/><cn>9999999</cn></apply>", "the factorial of 9999999"),
+        ("<apply><divide/><cn>1</cn><cn>0</cn></apply>", "contains NaN, infinity"),
+        ("<apply><ci>f</ci><cn>1</cn><cn>1</cn></apply>", "f is a function of 1 arguments, got 2"),
+        ("<apply><ci>f</ci><ci>x</ci></apply>", "too deep to be read"),
+        ("<infinity/>", "infinity in a formula, which is not read"),
+    ],
+)
+def test_formulas_that_are_no_use(written, formula, words):
+    """Nesting, numbers without bounds, functions of themselves."""
+    itself = "<lambda><bvar><ci>a</ci></bvar><apply><ci>f</ci><ci>a</ci></apply></lambda>"
+    rate = f'<rateRule variable="x">{MATH.format(formula)}</rateRule>'
+    path = written(
+        FunctionDefinitions=[
+            f'<functionDefinition id="f">{MATH.format(itself)}</functionDefinition>'
+        ],
+        Parameters=[parameter("x", 1, "false")],
+        Rules=[rate],
+    )
+    with pytest.raises(ValueError, match=words):
+        ks.sbml.read(path)
+
+
+def test_a_condition_as_a_number(written):
+    rules = [rule("rate", "1 + 2*(time < 0.5)", "x")]
+    file = ks.sbml.read(written(Parameters=[parameter("x", 1, "false")], Rules=rules))
+    (x,) = course(file, TIME, ["x"])
+    assert x[-1] == pytest.approx(1.0 + 2.0 + 1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "lists, words",
+    [
+        ({"Parameters": [parameter("a b", 1)]}, "'a b' is no id"),
+        ({"Parameters": [parameter("a", 1)] * 2}, "the id a is there twice"),
+        ({"Parameters": [parameter("a", "1,5")]}, "a: value is a number, got '1,5'"),
+        ({"Species": [species("a", 1)]}, "species a: there is no compartment c"),
+        ({"Rules": [rule("rate", "1", "b")]}, "rateRule of b, which there is not"),
+        (
+            {
+                "Parameters": [parameter("a", 1, "false")],
+                "Rules": [rule("rate", "1", "a"), rule("assignment", "2", "a")],
+            },
+            "a has an assignment rule and a rate rule",
+        ),
+        ({"Rules": ["<odd/>"]}, "odd in listOfRules, which is not read"),
+    ],
+)
+def test_documents_that_are_wrong(written, lists, words):
+    with pytest.raises(ValueError, match=words):
+        ks.sbml.read(written(**lists))
+
+
 def test_fast_reactions_are_refused(written):
     head = HEAD.replace(
         'version2/core" level="3" version="2"', 'version1/core" level="3" version="1"'
