@@ -3,7 +3,7 @@ default, and how soon at an error of the grid of 1e-6, beside CasADi and rockit?
 
 All problems of `published.py`, from the guess of their source or a naive one: first on a uniform
 grid, then from the same guess on refined grids. CasADi solves the very same nonlinear program;
-rockit what its words allow, see `peers/optimal_control.py`. Each problem has a process of its own.
+rockit what its words allow, see `peers/optimal_control.py`. Kernels of ours are interpreted.
 
     python benchmarks/collection.py [--problems NAME ...] [--write]
 """
@@ -13,16 +13,14 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-import json
 import os
 import tempfile
 import textwrap
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,17 +28,20 @@ import sympy as sp
 from peers.by_casadi import casadi_of
 from published import COLLECTION, Published
 from record import Table, table
-from report import in_process, leave, machine, number, parsed
+from report import leave, machine, number, parsed
+from sympy.core.function import AppliedUndef
 
 import kinesym as ks
+from kinesym.runtime.library.tiers import INTERPRETED, TIER_VARIABLE
 
 #: The error of the grid that is asked for, and seconds that each solve may take.
-ERROR, SECONDS = 1e-6, 60.0
+ERROR, SECONDS = 1e-6, 30.0
 #: Of IPOPT where the grid is refined: the default leaves barriers of that size.
 TOLERANCE = 1e-10
 #: Scheme of all problems where the grid is refined: what `ks.Collocation` takes by default.
 SCHEME = "radau-3"
-PEERS = ("casadi", "rockit")
+#: Intervals beyond which rockit takes minutes to state a problem.
+MOST_INTERVALS = 250
 QUICK = ("van_der_pol", "soap_film", "shortest_push")
 NAN = float("nan")
 
@@ -69,13 +70,6 @@ class Row:
     plain: Ended
     fine: Ended
     peers: dict[str, Ended] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Row:
-        """From JSON."""
-        peers = {name: Ended(**ended) for name, ended in found["peers"].items()}
-        ours = {name: Ended(**found[name]) for name in ("plain", "fine")}
-        return cls(found["problem"], found["kind"], found["lines"], **ours, peers=peers)
 
     @property
     def best(self) -> Ended:
@@ -137,7 +131,10 @@ def by_rockit(made: Published, folder: str) -> Ended:
 
     if why := unsayable(made):
         return Ended(failure=f"not stated: {why}")
-    about = optimal_control.stated(made)
+    (_, trial), guess = made.posed.args, dict(made.guess)  # type: ignore[attr-defined]
+    if isinstance(trial.duration, tuple):
+        guess.setdefault("duration", float(np.sqrt(np.prod(trial.duration))))
+    about = optimal_control.stated(replace(made, guess=guess))
     found = optimal_control.rockit(about, {"tol": 1e-8, "max_cpu_time": SECONDS})()
     return Ended(0, found.iterations, found.cpu, found.objective, failure=found.failure)
 
@@ -157,11 +154,14 @@ def unsayable(made: Published) -> str:
         return "no input, or a fit"
     if not isinstance(trial.duration, tuple) and np.ptp(np.diff(trial.grid)) > 1e-9:
         return "a graded grid"
-    rates = [equation.diff(x.diff(ks.t)) for equation, x in zip(model.equations, model.states)]
+    if trial.n_nodes - 1 > MOST_INTERVALS:
+        return f"more than {MOST_INTERVALS} intervals"
+    pairs = zip(model.equations, model.states, strict=False)
+    rates = [equation.diff(x.diff(ks.t)) for equation, x in pairs]
     if any(rate != 1 for rate in rates):
         return "implicit rates"
     expressions = [*model.equations, given["objective"].integrand]
-    if any(sp.sympify(e).has(ks.t) for e in map(_without_functions, expressions)):
+    if any(_without_signals(e).has(ks.t) for e in expressions):
         return "explicit time"
     for condition in given["boundary"]:
         if not isinstance(condition, sp.Expr) or not _is_value(condition):
@@ -170,12 +170,11 @@ def unsayable(made: Published) -> str:
     return "bounds over time" if any(callable(side) for side in sides) else ""
 
 
-def _without_functions(expression: Any) -> Any:
+def _without_signals(expression: sp.Expr) -> sp.Expr:
     """An expression with its signals and their rates as symbols: what is left of time is
     explicit."""
-    found = sp.sympify(expression)
-    signals = found.atoms(sp.Derivative) | found.atoms(sp.core.function.AppliedUndef)
-    return found.xreplace({signal: sp.Dummy() for signal in signals})
+    signals = expression.atoms(sp.Derivative, AppliedUndef)
+    return expression.xreplace({signal: sp.Dummy() for signal in signals})
 
 
 def _is_value(condition: sp.Expr) -> bool:
@@ -184,9 +183,7 @@ def _is_value(condition: sp.Expr) -> bool:
     if len(places) != 1:
         return False
     (place,) = places
-    return bool((place - condition).is_number) and isinstance(
-        place.args[0], sp.core.function.AppliedUndef
-    )
+    return bool((place - condition).is_number) and isinstance(place.args[0], AppliedUndef)
 
 
 CONTENDERS: Mapping[str, Callable[[Published, str], Ended]] = {
@@ -196,7 +193,7 @@ CONTENDERS: Mapping[str, Callable[[Published, str], Ended]] = {
 
 
 def one(name: str, peers: Sequence[str]) -> Row:
-    """A problem, in this process."""
+    """A problem by all."""
     statement = COLLECTION[name]
     made = statement()
     plain = ended(made.posed(), made.guess)
@@ -281,31 +278,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     names = ", ".join(COLLECTION)
     parser.add_argument("--problems", nargs="+", choices=COLLECTION, metavar="NAME", help=names)
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=[*PEERS])
-    parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
-    given = parsed(parser)
+    parser.add_argument("--peers", nargs="*", choices=CONTENDERS, default=[*CONTENDERS])
+    os.environ.setdefault(TIER_VARIABLE, INTERPRETED)  # a first solve, without a compiler
     os.environ["OMP_NUM_THREADS"] = "1"
-    if given.one:
-        print("\n" + json.dumps(asdict(one(given.one, given.peers))))
-        return
+    given = parsed(parser)
     words = machine("casadi", "rockit-meco")
     peers = [peer for peer in given.peers if find_spec(peer)]
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in given.problems or (QUICK if given.quick else COLLECTION):
-            command = [__file__, "--one", name, "--peers", *peers]
-            found, failure = in_process(command, 8 * SECONDS, Path(folder))
-            if failure:
-                lost = Ended(failure=failure)
-                kind = COLLECTION[name].__module__.split(".")[-1]
-                row = Row(name, kind, lines_of(COLLECTION[name]), lost, lost)
-                row.peers = {peer: Ended(failure="-") for peer in peers}
-            else:
-                row = Row.of(found)
-            rows.append(row)
-            print("  ".join(cells(row)), flush=True)
-    raw = [asdict(row) for row in rows]
-    leave(given, "collection", words, report(rows, peers), raw)
+    for name in given.problems or (QUICK if given.quick else COLLECTION):
+        rows.append(one(name, peers))
+        print("  ".join(cells(rows[-1])), flush=True)
+    leave(given, "collection", words, report(rows, peers), [asdict(row) for row in rows])
 
 
 if __name__ == "__main__":

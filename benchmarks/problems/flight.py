@@ -310,7 +310,7 @@ def vehicle_launch(nodes: int = 31) -> Published:
     elements, in four phases (Benson 2004); 1000 km, 1000 s and 100 t."""
     r, v = ks.dynamicsymbols("x y z"), ks.dynamicsymbols("vx vy vz")
     m, u = ks.dynamicsymbols("m"), ks.dynamicsymbols("ux uy uz")
-    mu, radius, turn, g0 = 398.6012, 6.378145, 0.0729211585, 9.80665
+    mu, radius, turn = 398.6012, 6.378145, 0.0729211585
     burn = {"srb": (628500.0, 17010 / 75.2), "first": (1083100.0, 95550 / 261)}
     away = sqrt(sum(e**2 for e in r))
     wind = [v[0] + turn * r[1], v[1] - turn * r[0], v[2]]
@@ -327,7 +327,7 @@ def vehicle_launch(nodes: int = 31) -> Published:
         return explicit(name, {**rates, m: -flow}, u, intermediates=steps)
 
     momentum = sp.Matrix(r).cross(sp.Matrix(v))
-    square, speed2 = sum(e**2 for e in momentum), sum(e**2 for e in v)
+    speed2 = sum(e**2 for e in v)
     towards = sum(a * b for a, b in zip(r, v, strict=True))
     shape = [((speed2 - mu / away) * a - towards * b) / mu for a, b in zip(r, v, strict=True)]
     axis, ecc, tilt, node, peri = 24.36114, 0.7308, *np.radians((28.5, 269.8, 130.5))
@@ -337,7 +337,6 @@ def vehicle_launch(nodes: int = 31) -> Published:
     aim = ecc * (np.cos(peri) * across + np.sin(peri) * np.cross(normal / h, across))
     end = [*(a - b for a, b in zip(momentum, normal, strict=True))]
     end += [a - b for a, b in zip(shape[:2], aim[:2], strict=True)]
-    del square
     place = np.array([np.cos(np.radians(28.5)), 0.0, np.sin(np.radians(28.5))]) * radius
     begin = dict(zip((*r, *v, m), (*place, 0.0, turn * place[0], 0.0, 3.01454), strict=True))
     shells = (6 * 0.0228, 3 * 0.0228, 0.0883)

@@ -1,4 +1,4 @@
-"""Identification: coefficients of rates from published measurements, and a boundary-value problem."""
+"""Identification: coefficients of rates from published measurements; a boundary-value problem."""
 
 from __future__ import annotations
 

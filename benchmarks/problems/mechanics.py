@@ -254,8 +254,8 @@ def truck_with_trailers(nodes: int = 201) -> Published:
         59.28,
         2e-3,
         {**dict.fromkeys(rates, 0.1), "duration": 10.0},
-        missed="the end asks for two headings that are the ends of their bounds, and up to 1000 s are "
-        "allowed: motions of 150 to 300 s are found; with at most 100 s, 59.30 is",
+        missed="two headings have to end at their bounds, and up to 1000 s are allowed: motions of "
+        "150 to 300 s are found; with at most 100 s, 59.30",
         objective=ks.Terminal(ks.t) + ks.Integral((a - b) ** 2 + (b - c) ** 2),
         bounds={
             **dict.fromkeys((a, b), (-right, right)),
