@@ -35,13 +35,13 @@ import kinesym as ks
 from kinesym.runtime.library.tiers import INTERPRETED, TIER_VARIABLE
 
 #: The error of the grid that is asked for, and seconds that each solve may take.
-ERROR, SECONDS = 1e-6, 30.0
+ERROR, SECONDS = 1e-6, 20.0
 #: Of IPOPT where the grid is refined: the default leaves barriers of that size.
 TOLERANCE = 1e-10
 #: Scheme of all problems where the grid is refined: what `ks.Collocation` takes by default.
 SCHEME = "radau-3"
 #: Intervals beyond which rockit takes minutes to state a problem.
-MOST_INTERVALS = 250
+MOST_INTERVALS = 110
 QUICK = ("van_der_pol", "soap_film", "shortest_push")
 NAN = float("nan")
 
