@@ -34,8 +34,10 @@ from sympy.core.function import AppliedUndef
 import kinesym as ks
 from kinesym.runtime.library.tiers import INTERPRETED, TIER_VARIABLE
 
-#: The error of the grid that is asked for, and seconds that each solve may take.
-ERROR, SECONDS = 1e-6, 20.0
+#: The error of the grid that is asked for, and seconds of the clock that each solve of ours may take.
+ERROR, SECONDS = 1e-6, 30.0
+#: Seconds of CPU time that each solve of a peer may take.
+LIMIT = 6.0
 #: Of IPOPT where the grid is refined: the default leaves barriers of that size.
 TOLERANCE = 1e-10
 #: Scheme of all problems where the grid is refined: what `ks.Collocation` takes by default.
@@ -121,7 +123,7 @@ def by_casadi(made: Published, folder: str) -> Ended:
     """The same nonlinear program by CasADi and its IPOPT."""
     problem = made.posed(threads=1)
     z = problem.pack(made.guess or None)
-    found = casadi_of(problem, z, {"max_cpu_time": SECONDS}, folder).solve(z)
+    found = casadi_of(problem, z, {"max_cpu_time": LIMIT}, folder).solve(z)
     return Ended(0, found.iterations, found.cpu, found.objective, failure=found.failure)
 
 
@@ -135,7 +137,7 @@ def by_rockit(made: Published, folder: str) -> Ended:
     if isinstance(trial.duration, tuple):
         guess.setdefault("duration", float(np.sqrt(np.prod(trial.duration))))
     about = optimal_control.stated(replace(made, guess=guess))
-    found = optimal_control.rockit(about, {"tol": 1e-8, "max_cpu_time": SECONDS})()
+    found = optimal_control.rockit(about, {"tol": 1e-8, "max_cpu_time": LIMIT})()
     return Ended(0, found.iterations, found.cpu, found.objective, failure=found.failure)
 
 
