@@ -34,7 +34,7 @@ from sympy.core.function import AppliedUndef
 import kinesym as ks
 from kinesym.runtime.library.tiers import INTERPRETED, TIER_VARIABLE
 
-#: The error of the grid that is asked for, and seconds of the clock that each solve of ours may take.
+#: The error of the grid that is asked for; seconds of the clock that each solve of ours may take.
 ERROR, SECONDS = 1e-6, 30.0
 #: Seconds of CPU time that each solve of a peer may take.
 LIMIT = 6.0
