@@ -185,7 +185,7 @@ def f8_aircraft(nodes: int = 101) -> Published:
         "Sager 2012 (mintOC)",
         3.78086,
         1e-4,
-        missed="the fourth best of its minima, 5.7286 s, from no guess at all",
+        missed="the third best of its known minima, 5.7286 s, from no guess at all",
         objective=ks.Terminal(ks.t),
         boundary=ends({a: 0.4655, b: 0, c: 0}, {a: 0, b: 0, c: 0}),
         unknown_inputs={w: (-0.05236, 0.05236)},
