@@ -55,7 +55,7 @@ class Score(NamedTuple):
 
 
 def truth_of(name: str, folder: Path = TRUTH) -> dict[str, Any]:
-    """Parameters, least standard errors, and what cannot be known."""
+    """Parameters, least standard errors (None is infinite), and what cannot be known."""
     return json.loads((folder / f"{name}.json").read_text())
 
 
@@ -71,7 +71,8 @@ def interval(answer: Mapping[str, Any], name: str) -> tuple[float, float] | None
 def judged(answer: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any]:
     """One answer: errors by parameter over own and least standard errors, intervals, whether it is
     lost, and whether its verdict is right."""
-    least, rows = truth.get("least_standard_errors", {}), []
+    known = truth.get("least_standard_errors", {}).items()
+    least, rows = {k: v for k, v in known if v is not None}, []
     for name, true in truth["parameters"].items():
         if name in truth["cannot_be_known"] or name in answer.get("cannot_be_known", []):
             continue

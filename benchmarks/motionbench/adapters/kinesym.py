@@ -94,9 +94,9 @@ def trials(statement: dict[str, Any], record: Record, names: dict[str, Any]) -> 
             else:
                 inputs[key] = ks.Signal(columns["t"], columns[key], between=between)
         for key, row in statement["measured"].items():
-            seen[key] = ks.Signal(*series(statement, record, k, key))
+            seen[shown(statement, key)] = ks.Signal(*series(statement, record, k, key))
             if row["std"] is not None:
-                std[key] = row["std"]
+                std[shown(statement, key)] = row["std"]
         labels = {"subject": trial["subject"]} if "subject" in trial else {}
         found.append(
             ks.Experiment(
@@ -125,6 +125,16 @@ def unknown(statement: dict[str, Any], names: dict[str, Any]) -> dict[Any, Any]:
     return found
 
 
+def shown(statement: dict[str, Any], key: str) -> str:
+    """What a channel is called: by the state that it shows, else by its own name."""
+    row = statement["measured"][key]
+    return (
+        row["expression"]
+        if row["expression"] in statement["states"] and "delay" not in row
+        else key
+    )
+
+
 def sensors(statement: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     return {
         key: ks.sensor(
@@ -132,6 +142,7 @@ def sensors(statement: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
             delay=value(row.get("delay", 0.0), names, FUNCTIONS),
         )
         for key, row in statement["measured"].items()
+        if shown(statement, key) == key
     }
 
 

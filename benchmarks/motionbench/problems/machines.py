@@ -52,8 +52,8 @@ PROBLEMS = [
         "Suspension of a car on an unknown road",
         ["unknown input", "multi-rate"],
         "Rajamani 2012, Vehicle Dynamics and Control, chapter 10: masses, stiffnesses, "
-        "damping; the progressive spring and the road are of this suite. The road rises with a speed that is "
-        "held for 0.05 s.",
+        "damping; the progressive spring and the road are of this suite. The road rises with a "
+        "speed that is held for 0.05 s.",
         states={
             "zs": state("m", 0.0, "body"),
             "zu": state("m", 0.0, "wheel"),
