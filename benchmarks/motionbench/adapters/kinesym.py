@@ -1,4 +1,4 @@
-"""kinesym: collocation by radau-5; shooting where states jump at events."""
+"""kinesym: collocation by radau-5; shooting where states jump at events or equations are stiff."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def solve(statement: dict[str, Any], folder: Path) -> dict[str, Any]:
     for k, row in statement["states"].items():
         if isinstance(row["initial"], dict) and k not in seen and row["initial"]["guess"]:
             guess[k] = row["initial"]["guess"]  # of the whole course
-    if statement.get("events"):
+    if statement.get("events") or "stiff" in statement["kinds"]:
         fit = shooting(statement, record, names).solve(guess, optimizer="least-squares")
     else:
         fit = collocation(statement, record, names).solve(guess)
@@ -184,10 +184,12 @@ def shooting(statement: dict[str, Any], record: Record, names: dict[str, Any]) -
             resets={names[k]: value(v, names, FUNCTIONS) for k, v in each.get("reset", {}).items()},
             sets={names[k]: v for k, v in each.get("set", {}).items()},
         )
-        for each in statement["events"]
+        for each in statement.get("events", [])
     ]
     modes = {names[k]: v for k, v in statement.get("modes", {}).items()}
-    system = ks.hybrid.Hybrid(model(statement, names), modes=modes, events=events)
+    system = model(statement, names)
+    if events:
+        system = ks.hybrid.Hybrid(system, modes=modes, events=events)
     starts = {
         names[k]: (row["initial"]["low"], row["initial"]["high"])
         if isinstance(row["initial"], dict)
@@ -199,5 +201,6 @@ def shooting(statement: dict[str, Any], record: Record, names: dict[str, Any]) -
         trials(statement, record, names),
         unknown(statement, names),
         initial=starts,
+        method="radau-5" if "stiff" in statement["kinds"] else None,
         sensors=sensors(statement, names),
     )
