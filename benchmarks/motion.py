@@ -22,8 +22,10 @@ FOLDER = Path(__file__).parent.parent / "build" / "motionbench"
 
 
 def answered(tool: str, names: list[str], records: int, limit: float, folder: Path) -> Path:
-    """The file of answers of a tool to these problems, what is missing added."""
+    """The file of answers of a tool to these problems, what is missing added; as it is for 0."""
     path = folder / f"{tool}.json"
+    if not records:
+        return path
     folder.mkdir(parents=True, exist_ok=True)
     kept = json.loads(path.read_text())["answers"] if path.exists() else []
     for name in names:

@@ -19,7 +19,6 @@ from .suite import (
     of_trial,
     simulator,
     true_courses,
-    unknown_names,
 )
 
 #: Smallest eigenvalue of the scaled information, to the largest, of what can be known.
@@ -32,7 +31,7 @@ def least_standard_errors(name: str) -> dict[str, float]:
     statement, truth = problem
     if is_random(statement):
         return {}
-    names, count = unknown_names(statement), len(unknown_names(statement))
+    names, count = statement["report"], len(statement["report"])
     shared = np.array([truth["parameters"][key] for key in names])
     information = np.zeros((count, count))
     for k in range(len(statement["trials"])):
@@ -74,7 +73,7 @@ def shown(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """All samples of trial k, one after the other, as a function of all that is unknown."""
     statement = all_problems()[name].statement
-    names = unknown_names(statement)
+    names = statement["report"]
 
     def function(values: np.ndarray) -> np.ndarray:
         here = of_trial(statement, k, dict(zip(names, values, strict=False)))

@@ -155,6 +155,7 @@ def problem(
         "inputs": given,
         "known": {k: {"value": v, "unit": u} for k, (v, u) in (known or {}).items()},
         "unknown": wanted,
+        "report": list(truth["parameters"]),
         **more,
         "rates": rates,
         "measured": seen,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import problems
-from .declare import Problem, labels_of
+from .declare import Problem
 from .equations import OF_ARRAYS, OF_NUMBERS, value
 from .reference import Course, Simulator, instants, samples
 
@@ -35,17 +35,8 @@ def all_problems() -> dict[str, Problem]:
     return {each.statement["name"]: each for rows in found for each in rows}
 
 
-def unknown_names(statement: Mapping[str, Any]) -> list[str]:
-    """Parameters to be reported: `k`, `b[s01]`, `c[0]`."""
-    found = []
-    for name, row in statement["unknown"].items():
-        labels = labels_of(row["scope"], statement["trials"])
-        found += [f"{name}[{label}]" if label else name for label in labels]
-    return found
-
-
 def of_trial(statement: Mapping[str, Any], k: int, found: Mapping[str, float]) -> dict[str, float]:
-    """All parameters of trial k by the names of the equations. found : by `unknown_names`."""
+    """All parameters of trial k by the names of the equations. found : by the names to report."""
     trial, here = statement["trials"][k], {n: r["value"] for n, r in statement["known"].items()}
     for name, row in statement["unknown"].items():
         label = {"all": "", "subject": f"[{trial.get('subject')}]", "trial": f"[{k}]"}[row["scope"]]

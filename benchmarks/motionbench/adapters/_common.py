@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from motionbench.declare import labels_of
 from motionbench.reference import instants
-from motionbench.suite import Record, stop_of, unknown_names
+from motionbench.suite import Record, stop_of
 
 #: Singular values below this share of the largest (of columns of unit length) are zero.
 SINGULAR = 1e-6
@@ -65,7 +65,7 @@ def bounds_of(statement: Mapping[str, Any]) -> tuple[list[str], np.ndarray, np.n
     low, high, guess = (
         np.array([float(row[key]) for row in rows]) for key in ("low", "high", "guess")
     )
-    return unknown_names(statement), low, high, guess
+    return statement["report"], low, high, guess
 
 
 def series(statement: Mapping[str, Any], record: Record, trial: int, name: str) -> tuple:
