@@ -109,7 +109,7 @@ def answer_all(tool: str, folder: Path, limit: float) -> None:
     for place in places:
         most = int(cpu() + limit + 10.0)  # where a call of C does not hear the alarm of `within`
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-        row: dict[str, Any] = {"record": int(place.name[7:])}
+        row: dict[str, Any] = {"record": int(place.name[7:]), "first": place is places[0]}
         begin = cpu()
         try:
             row |= plain(within(limit, module.solve, statement, place))

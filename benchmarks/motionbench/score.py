@@ -31,8 +31,8 @@ class Score(NamedTuple):
     records, of the error over its standard error, 1 if these are right. loss : the same over the
     least one, 1 for an efficient estimator. width : median half width of intervals over that of
     the least ones. inside, intervals : of the 95 % intervals, those with the truth, and all. cpu :
-    seconds, median; first : of the first record, with all that is built once. NaN where there is
-    nothing."""
+    seconds, median; first : of the first record of a process, with all that is built once, which
+    `cpu` leaves out. NaN where there is nothing."""
 
     problem: str
     tool: str
@@ -120,6 +120,9 @@ def scored(
         values = values[np.isfinite(values)]
         return float(np.sqrt(np.mean(values**2))) if len(values) else np.nan
 
+    begun, later = (
+        [a["cpu"] for _, a in good if a.get("first", False) is k] for k in (True, False)
+    )
     widths = np.concatenate([j["width"] for j, _ in good] or [np.zeros(0)])
     widths = widths[np.isfinite(widths)]
     return Score(
@@ -134,8 +137,8 @@ def scored(
         float(np.median(widths)) if len(widths) else np.nan,
         int(np.nansum(inside)),
         int(np.isfinite(inside).sum()),
-        float(np.median([a["cpu"] for _, a in good])) if good else np.nan,
-        given[0]["cpu"],
+        float(np.median(later)) if later else np.nan,
+        float(np.median(begun)) if begun else np.nan,
     )
 
 
@@ -201,6 +204,13 @@ class Total(NamedTuple):
     coverage: float
     intervals: int
     cpu: float
+    first: float
+
+
+def geometric(times: Sequence[float]) -> float:
+    """Geometric mean of those that are there."""
+    there = [each for each in times if np.isfinite(each)]
+    return float(np.exp(np.mean(np.log(there)))) if there else np.nan
 
 
 def totals(rows: Sequence[Score]) -> list[Total]:
@@ -211,8 +221,7 @@ def totals(rows: Sequence[Score]) -> list[Total]:
         tried = [row for row in own if not row.refused]
         count = sum(row.intervals for row in tried)
         share = 100.0 * sum(row.inside for row in tried) / count if count else np.nan
-        times = [row.cpu for row in tried if np.isfinite(row.cpu)]
-        cpu = float(np.exp(np.mean(np.log(times)))) if times else np.nan
+        cpu, first = (geometric([getattr(row, key) for row in tried]) for key in ("cpu", "first"))
         found.append(
             Total(
                 tool,
@@ -223,6 +232,7 @@ def totals(rows: Sequence[Score]) -> list[Total]:
                 share,
                 count,
                 cpu,
+                first,
             )
         )
     return found
@@ -236,12 +246,13 @@ TOTAL_HEAD = (
     "failures",
     "coverage [%]",
     "cpu [s], geometric mean",
+    "first [s]",
 )
 
 
 def total_cells(row: Total) -> tuple[str, ...]:
     share = "-" if np.isnan(row.coverage) else f"{row.coverage:.1f} of {row.intervals}"
-    cpu = "-" if np.isnan(row.cpu) else f"{row.cpu:.2g}"
+    times = ("-" if np.isnan(each) else f"{each:.2g}" for each in (row.cpu, row.first))
     return (
         row.tool,
         str(row.problems),
@@ -249,7 +260,7 @@ def total_cells(row: Total) -> tuple[str, ...]:
         str(row.records),
         str(row.failures),
         share,
-        cpu,
+        *times,
     )
 
 

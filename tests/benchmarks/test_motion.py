@@ -95,7 +95,7 @@ def test_scores_of_answers_made_up():
     }
     base = {"problem": "p", "cpu": 2.0, "cannot_be_known": ["b"], "standard_errors": {"a": 0.1}}
     answers = [
-        {**base, "parameters": {"a": 1.0, "b": 0.0}},
+        {**base, "parameters": {"a": 1.0, "b": 0.0}, "first": True, "cpu": 5.0},
         {**base, "parameters": {"a": 1.2, "b": 0.0}},
         {**base, "parameters": {"a": 1.5, "b": 0.0}},
         {**base, "parameters": {"a": 1.0, "b": 0.0}, "cannot_be_known": []},
@@ -104,7 +104,7 @@ def test_scores_of_answers_made_up():
     assert (found.records, found.failures) == (4, 2)
     assert (found.inside, found.intervals) == (2, 4)
     assert found.error == pytest.approx(np.sqrt(2.0)) and found.width == pytest.approx(2.0)
-    assert found.loss == pytest.approx(np.sqrt(8.0)) and found.cpu == 2.0
+    assert found.loss == pytest.approx(np.sqrt(8.0)) and (found.cpu, found.first) == (2.0, 5.0)
     refused = score.scored("p", "t", [{"refused": "delays", "cpu": 0.0}], truth)
     assert refused.failures == 0 and "refused: delays" in score.cells(refused)
     failed = score.scored("p", "t", [{"failed": "no", "cpu": 0.0}], truth)
