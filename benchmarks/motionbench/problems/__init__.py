@@ -1,0 +1,1 @@
+"""Problems as declarations; every module has PROBLEMS."""
