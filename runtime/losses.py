@@ -82,3 +82,12 @@ class RobustLoss:
         safe = np.where(r == 0.0, 1.0, r)
         limit = np.sqrt(self.bend(np.zeros(1)))[0]
         return np.where(r == 0.0, limit, self.slope(e) / safe)
+
+
+def roots_of_information(loss: RobustLoss | None) -> tuple[float, float]:
+    """Roots of the expected information of a sample on its mean, in standard deviations, and on the
+    log of these: of normal errors, or of Student's (Lange, Little, Taylor 1989, as in `Loss`)."""
+    if loss is None:
+        return 1.0, float(np.sqrt(2.0))
+    c = loss.tuning
+    return float(np.sqrt((c + 1.0) / (c + 3.0))), float(np.sqrt(2.0 * c / (c + 3.0)))

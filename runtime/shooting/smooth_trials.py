@@ -27,7 +27,7 @@ from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.nlp.samples import Samples, joined, stacked
+from kinesym.runtime.nlp.samples import LOG_STD, Samples, joined, stacked
 from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
@@ -512,7 +512,7 @@ class Residuals:
     def samples(self) -> Samples:
         """Samples of the residuals; the channel of others is -1, the weight of missing
         samples 0."""
-        channels = (*self.channels, *(f"log std of {name}" for name in self._spreads))
+        channels = (*self.channels, *(f"{LOG_STD}{name}" for name in self._spreads))
         others = len(self.nlp.layout.labels["node"]) - len(channels)
         rows = []
         for k, trial in enumerate(self._trials):
@@ -526,6 +526,8 @@ class Residuals:
                 rows.append((number, k, trial.grid, weight))
             rows += [(-1, k, trial.grid, nothing)] * others
         found = stacked(channels, rows)
+        logs = found.channel >= len(self.channels)
+        found = replace(found, counts=np.where(logs, 0.0, found.counts))
         return found if self._late is None else joined(found, self._late.samples)
 
     @cached_property

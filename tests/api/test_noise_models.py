@@ -273,7 +273,6 @@ def solved(std, more=None, **others):
             lambda: solved({y: a + b * y}, objective=ks.LeastSquares("huber")),
             "std of y is an expression, for which the noise is normal, .*loss huber",
         ),
-        (lambda: solved({y: a + b * y}).influence(), "no influence measures where a std is an"),
         (
             lambda: ks.Collocation(
                 DECAY,
@@ -326,13 +325,119 @@ def test_limits_have_no_residuals():
     for ask in (
         lambda: fit.intervals(method="sandwich"),
         lambda: fit.bootstrap(5),
-        lambda: fit.influence(),
-        lambda: fit.without(channels="y"),
     ):
         with pytest.raises(ValueError, match="y_below has limits in place of samples"):
             ask()
-    with pytest.raises(ValueError, match="measurement y_below has a std that is an expression, or"):
-        ks.forecast(ks.Collocation(DECAY, trial, unknown={k: RANGES[k]}), {k: 1.0})
+
+
+# -- without samples, and before there are any ---------------------------------------------------
+
+
+def noisy(engine, data, limits, numbers=False, **more):
+    """A decay with noise that follows it, or does not, with samples within limits, or without."""
+    measured = ks.censored(data, *limits) if limits else data
+    trial = ks.Experiment(FINE, measurements={y: measured}, std={y: 0.15 if numbers else a + b * y})
+    noise = {} if numbers else {p: ks.log_scale(1e-3, 2.0) for p in (a, b)}
+    unknown = {k: (0.1, 5.0), **noise}
+    if engine is ks.Shooting:
+        return engine(DECAY, trial, unknown=unknown, initial={y: (0.0, 4.0)}, **more)
+    return engine(DECAY, trial, unknown=unknown, scheme="radau-5", **more)
+
+
+FINE = np.linspace(0.0, 5.0, 121)
+LIMITS = [None, (0.2, None), (0.2, 1.8)]
+
+
+@pytest.mark.parametrize("engine", [ks.Collocation, ks.Shooting])
+@pytest.mark.parametrize("limits", LIMITS[:2])
+def test_influence_against_new_solves(engine, limits):
+    data = 2.0 * np.exp(-FINE)
+    data += (0.05 + 0.1 * data) * np.random.default_rng(11).standard_normal(len(FINE))
+    fit = noisy(engine, data, limits).solve({k: 1.0, a: 0.05, b: 0.1, y: 2.0})
+    found = fit.influence()
+    assert len(found.change) == len(FINE)
+    assert np.isnan(found.log_score) and "no log-density of samples" in str(found)
+    assert found.leverage.sum() == pytest.approx(4.0, abs=0.2)
+    hidden = [s for s in found.most(len(FINE)) if s.channel == "y_below"]
+    for sample in [*found.most(2), found.most(15)[-1], *hidden[:1]]:
+        again = fit.without(samples=sample, solve=True).in_errors
+        for name, change in sample.in_errors.items():
+            assert change == pytest.approx(again[name], rel=0.35, abs=0.03)
+
+
+def information(limits, numbers):
+    """Expected information on k, the start, and the log of a and b: integrals over the samples of
+    the products of scores of their density, and of the probabilities of those that are hidden."""
+    z, w = np.polynomial.legendre.leggauss(80)
+    mean, total = 2.0 * np.exp(-FINE), np.zeros((4, 4))
+    std = np.full(len(FINE), 0.15) if numbers else 0.05 + 0.1 * mean
+    ends = [np.nan if end is None else end for end in (*(limits or (None, None)),)]
+    for time, m, s in zip(FINE, mean, std, strict=True):
+        by_mean, by_std = np.array([-time * m, m / 2.0, 0.0, 0.0]), np.zeros(4)
+        if not numbers:
+            by_std = 0.1 * by_mean + [0.0, 0.0, 0.05, 0.1 * m]
+        low, high = np.nan_to_num((ends[0] - m) / s, nan=-9.0), (ends[-1] - m) / s
+        low, high = np.clip([low, np.nan_to_num(high, nan=9.0)], -9.0, 9.0)
+        e = 0.5 * (low + high) + 0.5 * (high - low) * z
+        share = 0.5 * (high - low) * w * scipy.stats.norm.pdf(e)
+        scores = (np.outer(e, by_mean) + np.outer(e**2 - 1.0, by_std)) / s
+        total += (share[:, None] * scores).T @ scores
+        for at, tail in ((low, scipy.stats.norm.cdf(low)), (high, scipy.stats.norm.sf(high))):
+            if tail > 1e-18:
+                one = scipy.stats.norm.pdf(at) / s * (by_mean + at * by_std)
+                total += np.outer(one, one) / tail
+    return total[:2, :2] if numbers else total
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize("limits", LIMITS)
+def test_forecasts_against_the_information(limits, numbers):
+    """Of records of zeros, which may all be hidden."""
+    guess = {k: 1.0, y: 2.0} | ({} if numbers else {a: 0.05, b: 0.1})
+    errors = np.sqrt(np.diag(np.linalg.inv(information(limits, numbers))))
+    if not numbers:
+        errors *= np.array([1.0, 1.0, 0.05, 0.1]) * np.sqrt(121.0 / 117.0)
+    for engine in (ks.Collocation, ks.Shooting):
+        problem = noisy(engine, np.zeros(121), limits, numbers)
+        found = ks.forecast(problem, guess).standard_errors()
+        expected = dict(zip("k" if numbers else "kyab", errors, strict=False))
+        for name in found.keys() & expected.keys():
+            assert found[name] == pytest.approx(expected[name], rel=2e-3)
+
+
+def test_designs_and_refused_forecasts():
+    problem = noisy(ks.Collocation, np.zeros(121), (0.2, None))
+    guess = {k: 1.0, a: 0.05, b: 0.1, y: 2.0}
+    made = ks.design(problem, guess, {y: (1.0, 3.0)}, criterion="k", tries=1, iterations=2)
+    assert made.after.standard_errors()["k"] < 0.8 * made.before.standard_errors()["k"]
+    table = ks.forecast(problem, guess, rate=[12.0], trials=[2]).to_pandas()
+    assert table["b"].iloc[1] == pytest.approx(table["b"].iloc[0] * np.sqrt(2.0), rel=0.03)
+    assert table["b"].iloc[2] == pytest.approx(table["b"].iloc[0] / np.sqrt(2.0), rel=0.03)
+    for ask, words in (
+        ({"std": 0.1}, r"std of y is .*, and a number besides; vary the parameters"),
+        ({"correlation": 0.3}, "correlated noise of y is taken as of samples that have a std"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ks.forecast(problem, guess, **ask)
+    with pytest.raises(ValueError, match="samples are chosen one by one where std are numbers"):
+        ks.design(problem, guess, samples=20)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize("limits", LIMITS)
+def test_scatter_is_as_forecast(limits, numbers):
+    """Standard deviations of 300 estimates have standard errors of 4 %."""
+    guess = {k: 1.0} | ({} if numbers else {a: 0.05, b: 0.1})
+    expected = ks.forecast(noisy(ks.Collocation, np.zeros(121), limits, numbers), guess | {y: 2.0})
+    rng, mean, found = np.random.default_rng(12), 2.0 * np.exp(-FINE), []
+    for _ in range(300):
+        std = 0.15 if numbers else 0.05 + 0.1 * mean
+        data = mean + std * rng.standard_normal(len(FINE))
+        fit = noisy(ks.Collocation, data, limits, numbers).solve(guess, progress=False)
+        found.append([*dict(fit.parameters).values()])
+    errors = [*expected.standard_errors().values()]
+    assert np.std(found, axis=0, ddof=1) == pytest.approx(errors, rel=0.13)
 
 
 # -- coverage ----------------------------------------------------------------------------------

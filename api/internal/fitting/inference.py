@@ -30,6 +30,7 @@ from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.bends import Bends
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import Hat
 from kinesym.runtime.statistics.profile import STIFF, ProfilePoint, Quantity, Spring
@@ -76,10 +77,6 @@ class CollocationInference:
         columns = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, r)))
         residuals, estimation = self.here.problem.residual_nlp, self.here.estimation
         samples, e, loss = residuals.samples, residuals.residuals(z), estimation.loss
-        root = np.sqrt(samples.share)
-        slope, bend = (e, np.ones_like(e))
-        if loss is not None:
-            slope, bend = loss.slope(e / root) * root, loss.bend(e / root)
         columns *= self.nlp.layout.parameter_slopes(z)
         jacobian, directions = residuals.residual_jacobian(z), self.here.directions
         pulls = 2.0 * estimation.factor * (jacobian @ columns)
@@ -92,8 +89,9 @@ class CollocationInference:
             )
         variance = self.about.variance / estimation.factor
         freedom = self.about.freedom if estimation.pooled else np.inf
-        about = (pulls, hat.entries, hat.followed, taken, priors, variance, freedom, loss)
-        return Pulls(samples, e, slope, bend, *about)
+        limits = {name for trial in estimation.trials for name in trial.limits}
+        about = (pulls, hat.entries, hat.followed, taken, priors, variance, freedom, loss, limits)
+        return Pulls(samples, e, Bends.of(samples, e, loss), *about)
 
     def without(self, record: Record, solve: bool) -> Left:
         """See `Inference`."""
