@@ -51,6 +51,23 @@ class Loss:
             return 2 * e**2 / (1 + sp.sqrt(1 + (e / c) ** 2))
         return (c + 1) * sp.log(1 + e**2 / c)
 
+    @property
+    def likelihood(self) -> bool:
+        """Whether rho is -2 log of a probability density, up to a constant."""
+        return self.name == "student"
+
+    def slope(self, e: sp.Expr) -> sp.Expr:
+        """psi = rho'/2, of a loss that is a likelihood."""
+        c = sp.Float(self.tuning)
+        return (c + 1) * e / (c + e**2)
+
+    @property
+    def roots_of_information(self) -> tuple[float, float]:
+        """Roots of the expected information of a sample on its mean, in standard deviations, and on
+        the log of these, of a loss that is a likelihood."""
+        c = self.tuning
+        return ((c + 1.0) / (c + 3.0)) ** 0.5, (2.0 * c / (c + 3.0)) ** 0.5
+
     def root(self, e: sp.Expr) -> sp.Expr:
         """r with r^2 = rho(e), and the sign of e."""
         c = sp.Float(self.tuning)

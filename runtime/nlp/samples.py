@@ -84,6 +84,13 @@ class Samples:
         off, logs = np.concatenate(found, axis=1)
         return off, logs
 
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Mask (n,) of the scores of samples whose standard deviation is an expression."""
+        found = np.zeros(len(self.channel), dtype=bool)
+        found[np.concatenate(self.pairs)] = True
+        return found
+
     def taken(self, which: NDArray[np.bool_]) -> Samples:
         """Subset of the samples."""
         return Samples(

@@ -80,7 +80,8 @@ class ShootingInference:
         rows[:, numbers[mine]] = pulls[:, mine]
 
         def basis() -> Array:
-            root = np.sqrt(np.maximum(bends.bend, 0.0))[:, None]
+            own = np.where(bends.partner < 0, bends.bend, 1.0)  # what scores tell on average
+            root = np.sqrt(np.maximum(own, 0.0))[:, None]
             return basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
 
         own, priors, taken = rows[: len(e)], rows[len(rows) - found.priors :], float(which.sum())

@@ -538,7 +538,7 @@ class Residuals:
         off = [places[self.channels.index(name)] for name in self._spreads]
         limits = [places[self.channels.index(name)] for name in self._limits]
         rows, logs, last = (np.concatenate([none, *e]) for e in (off, places[first:], limits))
-        return Scores(rows, logs, last, there, self._root)
+        return Scores(rows, logs, last, there, self._root, self._loss)
 
     def values(self, z: Array) -> Array:
         """Residuals r of all trials."""
@@ -547,7 +547,8 @@ class Residuals:
         if self._late is None:
             return found
         e = self._late.residuals(z)
-        return np.concatenate([found, self._root * (self._loss.root(e) if self._loss else e)])
+        rooted = self._loss.root(e) if self._loss else e
+        return np.concatenate([found, self._root * np.where(self._late.samples.scored, e, rooted)])
 
     def jacobian(self, z: Array) -> csr_array:
         """Jacobian d r/d z."""
@@ -560,5 +561,6 @@ class Residuals:
             return found
         slopes = self._root * self._late.residual_jacobian(z)
         if self._loss:
-            slopes = diags_array(self._loss.root_slope(self._late.residuals(z))) @ slopes
+            pace = self._loss.root_slope(self._late.residuals(z))
+            slopes = diags_array(np.where(self._late.samples.scored, 1.0, pace)) @ slopes
         return csr_array(vstack([found, slopes]))
