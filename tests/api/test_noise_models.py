@@ -514,6 +514,7 @@ CASES = {
     "decay": (DECAY, y, {k: 1.0, **NOISE}, {k: (0.1, 5.0)}, lambda n: 2.0 * np.exp(-n)),
     "limit": (DECAY, y, {k: 1.0, **NOISE}, {k: (0.1, 5.0)}, lambda n: 2.0 * np.exp(-n)),
     "student": (DECAY, y, {k: 1.0, **NOISE}, {k: (0.1, 5.0)}, lambda n: 2.0 * np.exp(-n)),
+    "laplace": (DECAY, y, {k: 1.0, **NOISE}, {k: (0.1, 5.0)}, lambda n: 2.0 * np.exp(-n)),
     "growth": (
         GROWTH,
         s,
@@ -524,23 +525,32 @@ CASES = {
 }
 
 
+ERRORS = {
+    "student": lambda rng: rng.standard_t(4.0, 121),
+    "laplace": lambda rng: rng.laplace(size=121),
+}
+
+
 def coverage(case, records, method):
     """Share of intervals that have the truth, by parameter."""
     model, x, truth, ranges, course = CASES[case]
     time = np.linspace(0.0, 5.0, 121)
     rng, mean, hits = np.random.default_rng(7), course(np.linspace(0.0, 5.0, 121)), []
     noise = {p: ks.log_scale(1e-3, 2.0) for p in NOISE}
-    student = case == "student"
-    objective = ks.LeastSquares(loss="student") if student else ks.LeastSquares()
+    loss = case if case in ERRORS else None
     for _ in range(records):
-        errors = rng.standard_t(4.0, len(time)) if student else rng.standard_normal(len(time))
-        data = mean + (NOISE[a] + NOISE[b] * mean) * errors
+        drawn = ERRORS[case](rng) if loss else rng.standard_normal(len(time))
+        data = mean + (NOISE[a] + NOISE[b] * mean) * drawn
         shown = ks.censored(data, below=0.2) if case == "limit" else data
         trial = ks.Experiment(time, measurements={x: shown}, std={x: a + b * x})
         problem = ks.Collocation(
-            model, trial, unknown={**ranges, **noise}, scheme="radau-5", objective=objective
+            model,
+            trial,
+            unknown={**ranges, **noise},
+            scheme="radau-5",
+            objective=ks.LeastSquares(loss=loss),
         )
-        guess = {**truth, x: mean} if student else truth
+        guess = {**truth, x: mean} if loss else truth
         table = problem.solve(guess, progress=False).intervals(method=method).table
         hits.append(
             [table[p.name].low <= value <= table[p.name].high for p, value in truth.items()]

@@ -54,8 +54,10 @@ Multipliers = tuple[Array, Array, Array]
 
 def kkt_of(problem: Discretisation, solution: Solution, workspace: Workspace | None = None) -> Kkt:
     """KKT matrix of a problem at its solution, of a fit with the bounds that hold it and no
-    others. workspace : factors that its solver has left."""
-    kkt = interior(problem, solution, workspace)
+    others; with absolute values in the objective that which is expected. workspace : factors that
+    its solver has left."""
+    kinked = problem.estimation.kinked
+    kkt = interior(problem, solution, workspace, problem.gauss_newton if kinked else None)
     if not (kkt.fitted and pressing(kkt).any()):
         return kkt
     given = (solution.free_vector, multipliers_of(solution), problem.variable_bounds)
@@ -227,7 +229,9 @@ class Curvature:
 
     @cached_property
     def _blur(self) -> Array:
-        """See `blur_of_gradient`."""
+        """See `blur_of_gradient`; none is known where the objective has kinks."""
+        if self.estimation.kinked:
+            return np.zeros(self.problem.n_variables)
         multipliers = multipliers_of(self.solution)
         return blur_of_gradient(self.problem.nlp, self.kkt, self.z, multipliers, self.gone)
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from kinesym.internal.fitting.absolute_values import solved_as
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.curvature import Curvature, multipliers_of, solved_of
 from kinesym.internal.fitting.discretisation import Discretisation
@@ -19,7 +20,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.density import log_density
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds
-from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
@@ -69,7 +70,12 @@ class CollocationInference:
         return self.here.smoothed().bands(names)
 
     def pulls(self) -> Pulls:
-        """See `Inference`."""
+        """See `Inference`; raises `ValueError` for a loss with a kink."""
+        if self.here.estimation.kinked:
+            raise ValueError(
+                "absolute values have no slopes at samples that are met, of which the loss laplace "
+                "makes some: take method='t' or 'profile', and fit.without(..., solve=True)"
+            )
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
         known = np.flatnonzero(~np.isnan(np.diag(self.about.covariance)))
@@ -95,6 +101,11 @@ class CollocationInference:
 
     def without(self, record: Record, solve: bool) -> Left:
         """See `Inference`."""
+        if self.here.estimation.kinked and not solve:
+            raise ValueError(
+                "with the loss laplace estimates leave samples that they meet by jumps, of which "
+                "one step tells nothing; give solve=True"
+            )
         some = lacking(self.here, record)
         step = some.step()
         J, moved = some.here.solution.objective - 0.5 * float(some.pull @ step), some.here.z + step
@@ -245,7 +256,8 @@ class CollocationInference:
             nlp = self.nlp if same else whole.nlp_of(whole.libraries.exact, trials)
             problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
             problem = _with_spring(problem, *held) if held else problem
-            return nlp, solve(problem, start, chosen, lambda step: None)
+            own = whole if same else whole.on(trials)
+            return nlp, solved_as(own, problem, start, chosen, lambda step: None)
 
         start = Start(np.clip(z, *self.problem.bounds), multipliers)
         about, layout = self.nlp.about, self.nlp.layout

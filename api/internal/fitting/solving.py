@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.internal.fitting.absolute_values import solved_as
 from kinesym.internal.fitting.certificate import told
 from kinesym.internal.fitting.curvature import Curvature, Multipliers, multipliers_of
 from kinesym.internal.fitting.discretisation import Discretisation
@@ -32,7 +33,7 @@ from kinesym.runtime.estimation.noise import check_std, first_std, samples_of
 from kinesym.runtime.ipopt.driver import Solved, Start
 from kinesym.runtime.ipopt.memory import heap
 from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
-from kinesym.runtime.ipopt.solve import SolverOptions, continued, solve
+from kinesym.runtime.ipopt.solve import SolverOptions, continued
 from kinesym.runtime.library.tiers import look
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
@@ -104,7 +105,8 @@ class Solver:
         ) -> tuple[tuple[Discretisation, float], Solved]:
             begin = time.perf_counter()
             problem = whole if trials is whole.trials else whole.on(trials)
-            nlp = problem.gauss_newton if chosen.hessian == "gauss-newton" else problem.nlp
+            plain = chosen.hessian != "gauss-newton" or whole.estimation.kinked
+            nlp = problem.nlp if plain else problem.gauss_newton
             asked = replace(problem.ipopt(nlp), bounds=bounds)
             if "nlp_scaling_method" not in chosen.options:
                 asked = replace(asked, scaling=scaling(problem, start.z))
@@ -113,11 +115,12 @@ class Solver:
                 look(nlp.library)
                 report(iteration)
 
-            found = solve(asked, start, chosen, between)
+            found = solved_as(problem, asked, start, chosen, between)
             scale = asked.scaling and _scale_there(problem, asked.scaling, found)
             if scale:
                 again = Start(found.z, found.multipliers)
-                nearer = solve(replace(asked, scaling=scale), again, chosen, between)
+                asked = replace(asked, scaling=scale)
+                nearer = solved_as(problem, asked, again, chosen, between)
                 found = continued(found, nearer) if nearer.status.success else found
             return (problem, time.perf_counter() - begin), found
 
