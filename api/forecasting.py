@@ -113,8 +113,9 @@ def _forecast(plan: Plan, guess: Any, lasting: Mapping[str, float], case: _Case)
         plan = plan.on([assumed_noise(trial, std) for trial in plan.trials])
     passed = [str(each) for each in plan.passed]
     follows = any(trial.std_expressions for trial in plan.trials)
-    about = {"correlation": lasting, "passed": passed, "notes": plan.notes}
-    return Forecast(plan.fit(), follows=follows, **about)
+    return Forecast(
+        plan.fit(), correlation=lasting, passed=passed, notes=plan.notes, follows=follows
+    )
 
 
 def plan_on(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:

@@ -14,11 +14,16 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
 from kinesym.internal.fitting.assumed_motion import drawn_noise, motion_near
 from kinesym.internal.fitting.curvature import Curvature, interior
 from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.expected import (
+    expected_record,
+    follow_motion,
+    lost_by_limits,
+)
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.inference import CollocationInference, inference
 from kinesym.internal.fitting.marginal_fit import marginal
@@ -32,12 +37,10 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.nlp.owned import Owned
-from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.bootstrap import noiseless, remeasured
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.results.inference import Inference
-from kinesym.runtime.results.series import series_of
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
@@ -47,8 +50,7 @@ from kinesym.runtime.shooting.optimizers import Chosen
 from kinesym.runtime.shooting.residuals import measured
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.signals.experiment import Experiment, key_name
-from kinesym.runtime.signals.planned import unbounded, with_deviations
-from kinesym.runtime.statistics.censoring import deviations_within, information_lost
+from kinesym.runtime.signals.planned import unbounded
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.names import name_of
 
@@ -59,8 +61,6 @@ _DRAWS = 30
 _FAR = 0.1
 #: Share of its span by which a bound is passed so slightly that nothing is said.
 _SLIGHT = 1e-3
-#: Difference of times [s] that is rounding.
-_TOGETHER = 1e-9
 #: Least size of a bound, as a share of the span of both.
 _LEAST = 0.05
 
@@ -179,17 +179,19 @@ class CollocationPlan:
     @property
     def _noiseless(self) -> Discretisation:
         """The problem with the record that the motion would leave without noise."""
-        return self.problem.on(_record(self.trials, self.runs)).with_priors(self._priors())
+        return self.problem.on(expected_record(self.trials, self.runs)).with_priors(self._priors())
 
     def _curvature(self, problem: Discretisation, bare: Solution) -> Curvature:
         """Curvature of the misfit of that record; where the noise follows the motion, the one that
         is expected (Fisher's information), by the method of scoring."""
-        if not _follows(problem.trials):
+        if not follow_motion(problem.trials):
             return Curvature.at(problem, bare)
         nlp = problem.residual_nlp
         slopes = csr_array(nlp.residual_jacobian(self.z))
         lost = (
-            2.0 * problem.estimation.factor * _lost(slopes, nlp.samples, problem.trials, self.runs)
+            2.0
+            * problem.estimation.factor
+            * lost_by_limits(slopes, nlp.samples, problem.trials, self.runs)
         )
         kkt = interior(problem, bare, nlp=problem.gauss_newton)
         rows, columns, values = kkt.hessian
@@ -213,7 +215,7 @@ class CollocationPlan:
 
     def _inference(self, problem: Discretisation, solution: Solution) -> Inference:
         """Inference on the fit. The matrix is made again, as in `inference`."""
-        if not _follows(problem.trials):
+        if not follow_motion(problem.trials):
             return inference(problem, solution)
         here = self._curvature(problem, solution)
         return CollocationInference(here, solution.uncertainty[0])
@@ -355,12 +357,14 @@ class ShootingPlan:
             return task.fit(self.q, Chosen("bfgs", True, False, 1e-10, 500, {}))
         step = Step(task.trials.cost(self.q), self.q)
         fit = task.found([step], _chosen(task), known=task.trials.scored)
-        return self._within_ranges(task.task, fit) if _follows(self.trials) else fit
+        return self._within_ranges(task.task, fit) if follow_motion(self.trials) else fit
 
     def _within_ranges(self, task: Task, fit: Fit) -> Fit:
         """The fit with the errors that limits leave on average."""
         found, [about] = measured(task.trials, self.q), fit.uncertainty
-        lost = _lost(csr_array(found.slopes), found.samples, self.trials, self.runs).toarray()
+        lost = lost_by_limits(
+            csr_array(found.slopes), found.samples, self.trials, self.runs
+        ).toarray()
         covariance, variance = about.covariance.copy(), about.variance / task.estimation.factor
         free = np.diag(covariance)[found.unknowns] > 0.0
         mine = np.ix_(found.unknowns[free], found.unknowns[free])
@@ -373,7 +377,7 @@ class ShootingPlan:
     @property
     def _task(self) -> Identification:
         """The identification from the record without noise."""
-        plan = self.on(_record(self.trials, self.runs))
+        plan = self.on(expected_record(self.trials, self.runs))
         task = plan.problem.identification()
         if priors := task.trials.priors:  # as if they, too, were measured without noise
             trials, values = copy(task.trials), self.q[priors.places]
@@ -397,53 +401,6 @@ def covariance_of(fit: Trials) -> tuple[Array, Array]:
     [about] = fit.uncertainty
     places = [list(about.names).index(name) for name in fit.parameters]
     return about.covariance[np.ix_(places, places)], np.array(list(fit.parameters.values()))
-
-
-def _follows(trials: Sequence[Experiment]) -> bool:
-    """Whether the noise follows the motion."""
-    return any(trial.std_expressions for trial in trials)
-
-
-def _record(trials: Sequence[Experiment], runs: Sequence[Trajectory]) -> list[Experiment]:
-    """The record that trajectories would leave without noise. Samples that may be censored have the
-    standard deviation of those without limits that tell as much on average."""
-    found = remeasured(trials, noiseless(runs))
-    for s in series_of(runs):
-        trial = found[s.trial]
-        if s.channel in trial.ranges and s.channel in trial.std:
-            std = trial.std[s.channel].copy()
-            limits = trial.ranges[s.channel].at(s.time)
-            std[s.index] = deviations_within(std[s.index], s.modelled, *limits)
-            found[s.trial] = with_deviations(trial, {s.channel: std})
-    return found
-
-
-def _lost(
-    slopes: csr_array, samples: Samples, trials: Sequence[Experiment], runs: Sequence[Trajectory]
-) -> csr_array:
-    """Information (n, n) that limits take on average from samples whose standard deviation is an
-    expression; slopes : of the scores of `samples`, (k, n)."""
-    (off, log), n = samples.pairs, slopes.shape[1]
-    total, root = csr_array((n, n)), np.sqrt(0.5)
-    for s in series_of(runs):
-        trial = trials[s.trial]
-        if s.channel not in trial.ranges or s.channel in trial.std:
-            continue
-        number = samples.channels.index(s.channel)
-        mine = (samples.channel[off] == number) & (samples.trial[off] == s.trial)
-        which = off[mine], log[mine]
-        place = np.clip(
-            np.searchsorted(s.time, samples.time[which[0]] - _TOGETHER), 0, len(s.time) - 1
-        )
-        low, high = trial.ranges[s.channel].at(s.time)
-        below = information_lost((low - s.modelled) / s.std)
-        above = information_lost((s.modelled - high) / s.std)
-        mean, both, spread = below[0] + above[0], below[1] - above[1], below[2] + above[2]
-        x, y = (slopes[rows] for rows in which)
-        parts = ((x, x, mean), (y, y, 0.5 * spread), (x, y, root * both), (y, x, root * both))
-        for first, second, share in parts:
-            total = csr_array(total + first.T @ diags_array(share[place]) @ second)
-    return total
 
 
 def experiments(trials: Any) -> Sequence[Experiment]:
