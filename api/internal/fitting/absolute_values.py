@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.libraries import Libraries
+from kinesym.internal.problems.formulation import formulate
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.absolute import Terms, solve_absolute
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
@@ -27,6 +30,15 @@ def solved_as(
     if not problem.estimation.kinked:
         return solve(asked, start, chosen, report)
     return solve_absolute(asked, absolute_terms(problem), start, chosen, report)
+
+
+def squared(problem: Discretisation) -> Discretisation:
+    """The same problem with squares in place of the loss, as of normal errors."""
+    asked = problem.formulation.question
+    assert asked.objective is not None
+    question = replace(asked, objective=replace(asked.objective, loss=None))
+    made, _ = formulate(question)
+    return replace(problem, formulation=made, libraries=Libraries(made.symbolic), start=None)
 
 
 def absolute_terms(problem: Discretisation) -> Terms:

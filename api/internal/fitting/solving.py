@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.internal.fitting.absolute_values import solved_as
+from kinesym.internal.fitting.absolute_values import solved_as, squared
 from kinesym.internal.fitting.certificate import told
 from kinesym.internal.fitting.curvature import Curvature, Multipliers, multipliers_of
 from kinesym.internal.fitting.discretisation import Discretisation
@@ -84,6 +84,10 @@ class Solver:
         about = self.problem.estimation
         if about.integrated:
             return self._of_largest_likelihood(z, guess)
+        if about.kinked and not isinstance(guess, Solution):
+            first = self._by_squares(z)
+            if first.success:
+                return after(first, self._found(first.free_vector, first))
         if not about.reweighs:
             problem, solution, workspace = self._solved(z, self._multipliers(guess))
             return told(problem, solution, problem, workspace)
@@ -133,6 +137,12 @@ class Solver:
         if len(made) == SOLVES and not last.status.success:
             solution = replace(solution, message=NEVER)
         return problem, solution, last.workspace
+
+    def _by_squares(self, z: Array) -> Solution:
+        """Fit of normal errors, where one with absolute values begins: these have more minima."""
+        whole = self.problem
+        smooth = squared(whole).with_std(first_std(whole.trials))
+        return self._of(smooth)._solved(z, None)[1]
 
     def _multipliers(self, guess: Any) -> Multipliers | None:
         """Multipliers of a guess that is a solution of a problem with the same free vector; else
