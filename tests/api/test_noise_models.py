@@ -564,8 +564,10 @@ def test_coverage_of_a_few(case):
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("method", ["t", "profile"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case, method",
+    [(c, m) for c in CASES for m in ("t", "profile") if (c, m) != ("laplace", "profile")],
+)
 def test_coverage(case, method):
     """95 % intervals of 200 records: 93 to 97 % on average, each parameter within three standard
     errors of a share."""
