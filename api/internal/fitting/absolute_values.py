@@ -12,6 +12,7 @@ from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.libraries import Libraries
 from kinesym.internal.problems.formulation import formulate
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.noise import first_std
 from kinesym.runtime.ipopt.absolute import Terms, solve_absolute
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
@@ -33,12 +34,14 @@ def solved_as(
 
 
 def squared(problem: Discretisation) -> Discretisation:
-    """The same problem with squares in place of the loss, as of normal errors."""
+    """The same problem with squares in place of the loss, and first standard deviations: a fit of
+    normal errors, where one with absolute values begins, since these have more minima."""
     asked = problem.formulation.question
     assert asked.objective is not None
     question = replace(asked, objective=replace(asked.objective, loss=None))
     made, _ = formulate(question)
-    return replace(problem, formulation=made, libraries=Libraries(made.symbolic), start=None)
+    found = replace(problem, formulation=made, libraries=Libraries(made.symbolic), start=None)
+    return found.with_std(first_std(problem.trials))
 
 
 def absolute_terms(problem: Discretisation) -> Terms:

@@ -48,13 +48,10 @@ from kinesym.runtime.status import Solve
 
 #: Message if a maximum of the likelihood is found.
 _MAXIMUM = "the likelihood is largest, after {} steps"
-
 #: Ratio of scaling factors of the objective, at solution and guess, from which on to solve again.
 _SMALLER = 1e4
-
 #: Growth of a parameter, in its size at the guess, from which on to solve again.
 _GROWN = 1e6
-
 #: Iterations of a fit that tells whether the data follow the model.
 _QUICK = 40
 
@@ -85,7 +82,7 @@ class Solver:
         if about.integrated:
             return self._of_largest_likelihood(z, guess)
         if about.kinked and not isinstance(guess, Solution):
-            first = self._by_squares(z)
+            first = self._of(squared(self.problem))._solved(z, None)[1]
             if first.success:
                 return after(first, self._found(first.free_vector, first))
         if not about.reweighs:
@@ -109,8 +106,7 @@ class Solver:
         ) -> tuple[tuple[Discretisation, float], Solved]:
             begin = time.perf_counter()
             problem = whole if trials is whole.trials else whole.on(trials)
-            plain = chosen.hessian != "gauss-newton" or whole.estimation.kinked
-            nlp = problem.nlp if plain else problem.gauss_newton
+            nlp = problem.gauss_newton if chosen.hessian == "gauss-newton" else problem.nlp
             asked = replace(problem.ipopt(nlp), bounds=bounds)
             if "nlp_scaling_method" not in chosen.options:
                 asked = replace(asked, scaling=scaling(problem, start.z))
@@ -122,8 +118,7 @@ class Solver:
             found = solved_as(problem, asked, start, chosen, between)
             scale = asked.scaling and _scale_there(problem, asked.scaling, found)
             if scale:
-                again = Start(found.z, found.multipliers)
-                asked = replace(asked, scaling=scale)
+                asked, again = replace(asked, scaling=scale), Start(found.z, found.multipliers)
                 nearer = solved_as(problem, asked, again, chosen, between)
                 found = continued(found, nearer) if nearer.status.success else found
             return (problem, time.perf_counter() - begin), found
@@ -137,12 +132,6 @@ class Solver:
         if len(made) == SOLVES and not last.status.success:
             solution = replace(solution, message=NEVER)
         return problem, solution, last.workspace
-
-    def _by_squares(self, z: Array) -> Solution:
-        """Fit of normal errors, where one with absolute values begins: these have more minima."""
-        whole = self.problem
-        smooth = squared(whole).with_std(first_std(whole.trials))
-        return self._of(smooth)._solved(z, None)[1]
 
     def _multipliers(self, guess: Any) -> Multipliers | None:
         """Multipliers of a guess that is a solution of a problem with the same free vector; else
