@@ -258,7 +258,8 @@ def _as_integral(problem: Problem) -> Objective:
         measured, scale, weight = dynamicsymbols(words)
         if (std := problem.spreads.get(name)) is not None:  # scale is 1, or 0 without a sample
             e = (modelled - measured) / std
-            squares.append(weight * scale * (e**2 + 2 * sp.log(std)))
+            rho = e**2 if objective.loss is None else objective.loss.cost(e)
+            squares.append(weight * scale * (rho + 2 * sp.log(std)))
             continue
         e = scale * (modelled - measured)
         squares.append(weight * (e**2 if objective.loss is None else objective.loss.cost(e)))

@@ -12,7 +12,7 @@ import sympy as sp
 
 from kinesym.base import checks
 from kinesym.collocation import Collocation
-from kinesym.forecasting import forecast, plan_of, plan_on, wrapped
+from kinesym.forecasting import forecast, plan_of, plan_on, without_limits, wrapped
 from kinesym.internal.fitting.design_slopes import DesignSlopes
 from kinesym.internal.fitting.designs import (
     Designing,
@@ -88,6 +88,7 @@ def design(
     """
     if not isinstance(problem, Collocation | Shooting):
         raise ValueError(f"design takes a Collocation or a Shooting, got {checks.shown(problem)}")
+    problem = without_limits(problem)
     guesses = [_by_name(problem, each) for each in (guess if isinstance(guess, list) else [guess])]
     if not guesses:
         raise ValueError("guess is an empty list; give a mapping of names to values, or several")

@@ -12,12 +12,19 @@ import numpy as np
 from kinesym.base import checks
 from kinesym.collocation import Collocation
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.planned import CollocationPlan, Plan, ShootingPlan, check_told
+from kinesym.internal.fitting.planned import (
+    CollocationPlan,
+    Plan,
+    ShootingPlan,
+    check_told,
+    experiments,
+)
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.internal.problems.formulation import formulate
 from kinesym.runtime.estimation.estimation import Estimation
 from kinesym.runtime.results.forecast import Forecast, Varied
 from kinesym.runtime.signals.experiment import Experiment, key_name
-from kinesym.runtime.signals.planned import assumed_noise, replanned
+from kinesym.runtime.signals.planned import assumed_noise, replanned, unlimited
 from kinesym.runtime.summary import listed
 from kinesym.shooting import Shooting
 
@@ -63,9 +70,10 @@ def forecast(
     """
     if not isinstance(problem, Collocation | Shooting):
         raise ValueError(f"forecast takes a Collocation or a Shooting, got {checks.shown(problem)}")
+    problem = without_limits(problem)
     asked = _asked(problem, seconds, rate, std, trials, without)
     lasting = _by_channel(correlation, "correlation", problem.trials) if correlation else {}
-    _check(problem, asked)
+    _check(problem, asked, lasting)
     base = _Case(*(None if isinstance(own, list) else own for own in asked))
     varied = [
         (Varied(by, value), base._replace(**{by: value}))
@@ -104,7 +112,10 @@ def _forecast(plan: Plan, guess: Any, lasting: Mapping[str, float], case: _Case)
     if std:
         plan = plan.on([assumed_noise(trial, std) for trial in plan.trials])
     passed = [str(each) for each in plan.passed]
-    return Forecast(plan.fit(), correlation=lasting, passed=passed, notes=plan.notes)
+    follows = any(trial.std_expressions for trial in plan.trials)
+    return Forecast(
+        plan.fit(), correlation=lasting, passed=passed, notes=plan.notes, follows=follows
+    )
 
 
 def plan_on(plan: Plan, trials: Sequence[Experiment], guess: Any) -> Plan:
@@ -144,6 +155,20 @@ def plan_of(problem: Collocation | Shooting, guess: Any) -> Plan:
     plan = ShootingPlan(problem.problem, problem.pack(guess))
     plan.runs  # noqa: B018  (says why a simulation does not reach its end)
     return plan
+
+
+def without_limits(problem: Collocation | Shooting) -> Collocation | Shooting:
+    """The problem of experiments whose samples are not censored yet, see `unlimited`."""
+    if not any(trial.limits for trial in problem.trials):
+        return problem
+    inner = problem.problem
+    question: Any = (
+        inner.formulation.question if isinstance(inner, Discretisation) else inner.question
+    )
+    asked = replace(question, trials=[unlimited(trial) for trial in experiments(question.trials)])
+    if isinstance(inner, Discretisation):
+        return Collocation.of(Discretisation.of(*formulate(asked), inner.threads))
+    return Shooting.of(ShootingProblem.of(asked))
 
 
 def wrapped(problem: Discretisation | ShootingProblem) -> Collocation | Shooting:
@@ -210,7 +235,7 @@ def _by_channel(given: Any, what: str, trials: Sequence[Experiment]) -> dict[str
     return found
 
 
-def _check(problem: Collocation | Shooting, asked: _Case) -> None:
+def _check(problem: Collocation | Shooting, asked: _Case, lasting: Mapping[str, float]) -> None:
     """Raise `ValueError` for what has no forecast."""
     estimation = _estimation(problem)
     if not estimation.factor or not _channels(problem.trials):
@@ -237,10 +262,12 @@ def _check(problem: Collocation | Shooting, asked: _Case) -> None:
     if isinstance(asked.std, list):
         asks.append({})  # the experiment as it is
     for number, trial in enumerate(problem.trials):
-        for name in (*trial.std_expressions, *trial.limits):
+        for name, e in trial.std_expressions.items():
+            _check_follows(name, e, trial, any(name in own for own in asks), estimation.mixed)
+        for name in {*trial.std_expressions, *trial.ranges} & lasting.keys():
             raise ValueError(
-                f"measurement {name} has a std that is an expression, or censored samples: a "
-                "forecast takes noise that does not follow the motion; give typical numbers"
+                f"correlated noise of {name} is taken as of samples that have a std in numbers and "
+                "no limits; leave correlation out, or give typical numbers"
             )
         for name in trial.unknown_std:
             if not all(name in own for own in asks):
@@ -248,6 +275,19 @@ def _check(problem: Collocation | Shooting, asked: _Case) -> None:
                     f"std of {name} is not given in trial {number}: a forecast needs the noise "
                     f"that is assumed, std={{{name!r}: ...}} in the experiment or here"
                 )
+
+
+def _check_follows(name: str, e: Any, trial: Experiment, asked: bool, mixed: bool) -> None:
+    """Raise `ValueError` for what there is no forecast of where a std is an expression."""
+    if asked:
+        raise ValueError(
+            f"std of {name} is {e}, and a number besides; vary the parameters of that in the guess"
+        )
+    if mixed:
+        raise ValueError(
+            f"std of {name} is {e}: with other terms of the objective the likelihood does not tell "
+            "what will be known; leave them out, or give a typical number"
+        )
 
 
 def _estimation(problem: Collocation | Shooting) -> Estimation:

@@ -2,9 +2,10 @@
 
 Synthetic records of models, with noise of several kinds, are fitted, and it is counted how often
 an interval contains the true value: by Student's t, sandwich, profile likelihood, with robust
-losses, with an input as an unknown of its own, with process noise integrated out. Each record
-leaves a line in a folder, and what is there is not fitted again, so that a run can be stopped and
-goes on where it was.
+losses, with noise that follows the motion, samples below a limit, errors of Student and of Laplace,
+with an input as an unknown of its own, with process noise integrated out. Each record leaves a line
+in a folder, and what is there is not fitted again, so that a run can be stopped and goes on where
+it was.
 
     python benchmarks/interval_coverage.py [--models NAME ...] [--records N] [--workers N] [--write]
 """
@@ -34,6 +35,12 @@ from kinesym.examples.quiet_standing import NOISE_STEP, SIGMA, body, problem
 LEVEL = 0.95
 #: Coefficient of the autoregression; share of outliers and how many times larger they are.
 RHO, SHARE, LARGER = 0.8, 0.02, 10.0
+#: Errors of scale 1, by name.
+ERRORS = {
+    "normal": lambda rng, size: rng.standard_normal(size),
+    "student": lambda rng, size: rng.standard_t(4.0, size),
+    "laplace": lambda rng, size: rng.laplace(size=size),
+}
 #: So many records of one kind after each other: their libraries are kept.
 BLOCK = 20
 #: Guesses are off by at most this share of the true values.
@@ -61,12 +68,15 @@ class Subject:
     input_std: Mapping[str, float] = field(default_factory=dict)
     white: Mapping[str, float] = field(default_factory=dict)
     run_in: float = 0.0
+    collocated: bool = True
 
 
 @dataclass(frozen=True)
 class Fit:
     """How records are made and fitted. given : whether standard deviations are told. free : whether
-    the input that is measured with noise is an unknown, else it is taken as exact."""
+    the input that is measured with noise is an unknown, else it is taken as exact. errors : of
+    noise that follows the motion, with a scale a + b |y| whose a and b are unknown. limit :
+    quantile of what is measured below which samples are censored."""
 
     name: str
     noise: str
@@ -74,6 +84,8 @@ class Fit:
     given: bool = False
     loss: str | None = None
     free: bool = False
+    errors: str = "normal"
+    limit: float = 0.0
 
 
 FITS = {
@@ -88,6 +100,10 @@ FITS = {
         Fit("noisy input taken as exact", "input", ("t", "sandwich"), given=True),
         Fit("noisy input as unknown", "input", ("t", "profile"), given=True, free=True),
         Fit("process noise", "process", ("t",), given=True),
+        Fit("std follows", "following", ("t", "profile")),
+        Fit("std follows, 20 % below a limit", "following", ("t", "profile"), limit=0.2),
+        Fit("std follows, Student", "following", ("t",), loss="student", errors="student"),
+        Fit("std follows, Laplace", "following", ("t",), loss="laplace", errors="laplace"),
     )
 }
 
@@ -104,10 +120,12 @@ def collocated(model: Any, bounds: Mapping[str, Any], boundary: Sequence[Any] = 
     """Makes the problem of collocation from an experiment, a loss, and unknown inputs."""
 
     def posed(trial: Any, loss: str | None, free: Sequence[str], **more: Any) -> Any:
+        scales = {p for e in trial.std_expressions.values() for p in e.atoms(sp.Symbol)}
+        noise = {p: ks.log_scale(1e-6, 1e3) for p in scales if p.name.startswith("scale_")}
         return ks.Collocation(
             model,
             trial,
-            unknown=dict(bounds),
+            unknown={**bounds, **noise},
             objective=ks.LeastSquares(loss=loss) if loss else None,
             boundary=boundary,
             unknown_inputs=dict.fromkeys(free),
@@ -219,7 +237,8 @@ def knee() -> Subject:
         return ks.Shooting(hybrid, trial, **given)
 
     inputs = {muscle.clock.name: signal}
-    return Subject(hybrid, time, start, inputs, {"theta": 0.02, "omega": 0.2}, truth, posed)
+    std = {"theta": 0.02, "omega": 0.2}
+    return Subject(hybrid, time, start, inputs, std, truth, posed, collocated=False)
 
 
 def quiet_standing(
@@ -309,6 +328,8 @@ def experiment(name: str, fit: Fit, rng: np.random.Generator) -> ks.Experiment:
     """A record."""
     made, clean = subject(name)
     clean, size = clean or driven(made, rng), len(made.time)
+    if fit.noise == "following":
+        return following(made, clean, fit, rng)
     measured = {key: clean[key] + s * noise(fit.noise, rng, size) for key, s in made.std.items()}
     inputs, std = dict(made.inputs), dict(made.std)
     if fit.noise == "input":
@@ -319,14 +340,41 @@ def experiment(name: str, fit: Fit, rng: np.random.Generator) -> ks.Experiment:
     return ks.Experiment(made.time, inputs, measured, std if fit.given else {})
 
 
+def scales_of(made: Subject, clean: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
+    """a and b of scales a + b |y| that are half of `std` where y is zero and, with the rms of y,
+    `std`; by channel."""
+    return {y: (s / 2.0, s / 2.0 / np.sqrt(np.mean(clean[y] ** 2))) for y, s in made.std.items()}
+
+
+def following(
+    made: Subject, clean: Mapping[str, np.ndarray], fit: Fit, rng: np.random.Generator
+) -> ks.Experiment:
+    """A record with noise that follows what is measured."""
+    states = {x.name: x for x in made.model.states}
+    measured, std = dict[str, Any](), dict[str, Any]()
+    for y, (a, b) in scales_of(made, clean).items():
+        size = np.sqrt(clean[y] ** 2 + (0.1 * a / b) ** 2)  # smooth where it is zero
+        rows = clean[y] + (a + b * size) * ERRORS[fit.errors](rng, len(size))
+        low = np.quantile(clean[y], fit.limit)
+        measured[y] = ks.censored(rows, below=low) if fit.limit else rows
+        first, second = sp.symbols(f"scale_a_{y} scale_b_{y}")
+        smooth = sp.sqrt(states.get(y, sp.Symbol(y)) ** 2 + (0.1 * a / b) ** 2)
+        std[y] = first + second * smooth
+    return ks.Experiment(made.time, dict(made.inputs), measured, std)
+
+
 def fitted(name: str, fit: Fit, number: int) -> dict[str, Any]:
     """Estimates, standard errors, and ends of intervals by method, of the record of that number; a
     sentence if it cannot be fitted."""
-    made, _ = subject(name)
+    made, clean = subject(name)
     seed = [number, list(MODELS).index(name), list(FITS).index(fit.name)]
     rng = np.random.default_rng(seed)
     problem = made.posed(experiment(name, fit, rng), fit.loss, made.input_std if fit.free else ())
     guess = {key: value * rng.uniform(1.0 - OFF, 1.0 + OFF) for key, value in made.truth.items()}
+    if fit.noise == "following":
+        guess |= clean
+        for y, pair in scales_of(made, clean).items():
+            guess |= {f"scale_{p}_{y}": s for p, s in zip("ab", pair, strict=True)}
     solution = problem.solve(guess)
     if not solution.success:
         return {"record": number, "failed": solution.message}
@@ -368,6 +416,7 @@ def cases(models: Sequence[str]) -> Iterator[tuple[str, str]]:
         made = MODELS[name]()
         kinds = {"process"} if made.white else {fit.noise for fit in FITS.values()} - {"process"}
         kinds -= set() if made.input_std else {"input"}
+        kinds -= set() if made.collocated else {"following"}
         yield from ((name, which) for which, fit in FITS.items() if fit.noise in kinds)
 
 

@@ -81,7 +81,9 @@ def covered(name: str) -> Published:
 def links() -> Published:
     """Masses, lengths and g of two links on a cart, all states measured for 1 s."""
     case = make_case("n_link_2", make_numbers("n_link_2", 1000))
-    return fitted(partial(collocation, case, threads=1), {p: case.model.values[p] for p in case.unknown})
+    return fitted(
+        partial(collocation, case, threads=1), {p: case.model.values[p] for p in case.unknown}
+    )
 
 
 def pendulum() -> Published:

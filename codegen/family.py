@@ -443,19 +443,25 @@ def _of_limit(g: Graph, square: Square, side: int, std: int | None) -> Square:
 
 
 def _of_spread(g: Graph, square: Square, std: int) -> list[Square]:
-    """Terms e^2 + 2 log std of a residual e = off/std, from the square of `off`, whose weight is
-    that without std: -2 log of a normal density. Derivatives of the mean and of log std are
-    independent scores e and 1 - e^2."""
+    """Terms rho(e) + 2 log std of a residual e = off/std, from the square of `off`, whose weight is
+    that without std: -2 log of a density, of a normal one with rho = e^2. Derivatives of the mean
+    and of log std are scores psi and 1 - e psi that do not covary, over the roots of their
+    variances here, psi = rho'/2."""
     weight, off = square.weight, square.residual
     pace, log = g.counted(weight, g.inv(std)), g.counted(weight, g.function("log", std))
-    e = g.mul(off, pace)
-    squared, root = g.mul(e, e), g.const(float(np.sqrt(0.5)))
-    of_mean = Score(squared, off, pace)
-    of_std = Score(g.mul(g.const(2.0), log), log, g.const(float(np.sqrt(2.0))))
+    e, loss = g.mul(off, pace), square.loss
+    a, b = (1.0, float(np.sqrt(2.0))) if loss is None else loss.roots_of_information
+    cost, psi, share = g.mul(e, e), e, e
+    if loss is not None:
+        cost, psi = map(Lowering(g, {_E: e}), (loss.cost(_E), loss.slope(_E)))
+        pace, share = g.mul(g.const(a), pace), g.mul(g.const(1.0 / a), psi)
+    of_mean = Score(cost, off, pace)
+    of_std = Score(g.mul(g.const(2.0), log), log, g.const(b))
     spread = square._replace(
-        residual=g.mul(root, g.sub(g.one, squared)),
+        residual=g.mul(g.const(1.0 / b), g.sub(g.one, g.mul(e, psi))),
         label=f"log std of {square.label}",
         samples=0.0,
+        loss=None,
         score=of_std,
     )
-    return [square._replace(residual=e, score=of_mean), spread]
+    return [square._replace(residual=share, loss=None, score=of_mean), spread]

@@ -10,6 +10,8 @@ from scipy.special import gammaln
 
 from kinesym.runtime.arrays import Array
 
+#: The loss of errors with the density of Laplace.
+LAPLACE = "laplace"
 #: q up to which log(1 + q)/q is its limit, to rounding.
 _TINY = 1e-16
 
@@ -29,11 +31,18 @@ class RobustLoss:
     @property
     def likelihood(self) -> bool:
         """Whether rho is -2 log of a probability density, up to a constant."""
-        return self.name == "student"
+        return self.name in ("student", LAPLACE)
+
+    @property
+    def kinked(self) -> bool:
+        """Whether rho has a kink at zero."""
+        return self.name == LAPLACE
 
     @property
     def log_height(self) -> float:
         """log of the density of errors at zero, of a loss that is a likelihood."""
+        if self.kinked:
+            return float(-np.log(2.0))
         c = self.tuning
         gammas = gammaln(0.5 * (c + 1.0)) - gammaln(0.5 * c)
         return float(gammas - 0.5 * np.log(np.pi * c))
@@ -41,6 +50,8 @@ class RobustLoss:
     def root(self, e: Array) -> Array:
         """r with r^2 = rho(e), and the sign of e."""
         c = self.tuning
+        if self.kinked:
+            return np.asarray(np.sign(e) * np.sqrt(2.0 * np.abs(e)))
         if self.name == "huber":
             beyond = np.sqrt(np.maximum(2.0 * c * np.abs(e) - c**2, 0.0))
             return np.where(np.abs(e) <= c, e, np.sign(e) * beyond)
@@ -61,6 +72,8 @@ class RobustLoss:
     def slope(self, e: Array) -> Array:
         """psi = rho'/2."""
         c = self.tuning
+        if self.kinked:
+            return np.sign(e)
         if self.name == "huber":
             return np.clip(e, -c, c)
         if self.name == "pseudo-huber":
@@ -68,8 +81,10 @@ class RobustLoss:
         return np.asarray((c + 1.0) * e / (c + e**2))
 
     def bend(self, e: Array) -> Array:
-        """psi'."""
+        """psi', of a kink what is expected."""
         c = self.tuning
+        if self.kinked:
+            return np.ones_like(e)
         if self.name == "huber":
             return np.where(np.abs(e) <= c, 1.0, 0.0)
         if self.name == "pseudo-huber":
@@ -82,3 +97,14 @@ class RobustLoss:
         safe = np.where(r == 0.0, 1.0, r)
         limit = np.sqrt(self.bend(np.zeros(1)))[0]
         return np.where(r == 0.0, limit, self.slope(e) / safe)
+
+
+def roots_of_information(loss: RobustLoss | None) -> tuple[float, float]:
+    """Roots of the expected information of a sample on its mean, in standard deviations, and on the
+    log of these: of normal errors, or of Student's (Lange, Little, Taylor 1989, as in `Loss`)."""
+    if loss is None:
+        return 1.0, float(np.sqrt(2.0))
+    if loss.kinked:
+        return 1.0, 1.0
+    c = loss.tuning
+    return float(np.sqrt((c + 1.0) / (c + 3.0))), float(np.sqrt(2.0 * c / (c + 3.0)))

@@ -112,6 +112,11 @@ class Estimation:
         return len(self.unknown) == 1 and plain
 
     @property
+    def kinked(self) -> bool:
+        """Whether J has absolute values of residuals."""
+        return self.loss is not None and self.loss.kinked
+
+    @property
     def untold(self) -> bool:
         """Whether there are unknown standard deviations that nothing tells, as J is no
         likelihood."""

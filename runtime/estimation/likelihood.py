@@ -44,7 +44,7 @@ def likelihood_of(
     for series in series_of(runs):
         group = groups.get((series.trial, series.channel))
         (known if group is None else alone.setdefault(group, [])).append(series)
-    density = _normal if loss is None else _student(loss)
+    density = _normal if loss is None else _robust(loss)
     total = sum(density(s.standardised, s.std) for s in known)
     limits = censored_series(runs)
     for s in limits:
@@ -84,7 +84,7 @@ def merit_of(
 def log_height(trials: Sequence[Experiment], loss: RobustLoss | None) -> float:
     """log of the density of the samples at residuals of zero, with standard deviations of 1 where
     these are not known; of censored samples all of it is in the objective."""
-    density, found = _normal if loss is None else _student(loss), 0.0
+    density, found = _normal if loss is None else _robust(loss), 0.0
     for trial in trials:
         for name, row in trial.measured.items():
             if name in trial.limits:
@@ -99,12 +99,11 @@ def _normal(e: Array, std: Array) -> float:
     return float(-0.5 * (e @ e + np.log(2.0 * np.pi * std**2).sum()))
 
 
-def _student(loss: RobustLoss) -> Callable[[Array, Array], float]:
-    """Log likelihood of errors with the density of Student's t."""
-    c, height = loss.tuning, loss.log_height
+def _robust(loss: RobustLoss) -> Callable[[Array, Array], float]:
+    """Log likelihood of errors with the density of a loss that is a likelihood."""
 
     def density(e: Array, std: Array) -> float:
-        return float((height - 0.5 * (c + 1.0) * np.log1p(e**2 / c) - np.log(std)).sum())
+        return float((loss.log_height - 0.5 * loss.root(e) ** 2 - np.log(std)).sum())
 
     return density
 

@@ -212,11 +212,20 @@ class NLP:
     def residual_jacobian(self, z: Array) -> csr_array:
         """Jacobian of the residuals, (n, n_variables)."""
         structure, plan = self._residual_slopes
-        rows, columns = structure.arrays()
-        values = self._called(plan, structure.size, z)
-        shape = (len(self._kept), self.n_variables)
-        every = coo_array((values, (rows, columns)), shape=shape).tocsr()[self._kept]
+        every = self._of_residuals(self._called(plan, structure.size, z))
         return csr_array(diags_array(np.sqrt(self.samples.weight)) @ every)
+
+    @property
+    def residual_pattern(self) -> csr_array:
+        """Pattern (n, n_variables) of the Jacobian of the residuals, positive where it may be
+        other than zero."""
+        return self._of_residuals(np.ones(self._residual_slopes[0].size))
+
+    def _of_residuals(self, values: Array) -> csr_array:
+        """Matrix (n, n_variables) of the values of the Jacobian of all residuals."""
+        places = self._residual_slopes[0].arrays()
+        shape = (len(self._kept), self.n_variables)
+        return csr_array(coo_array((values, places), shape=shape).tocsr()[self._kept])
 
     @cached_property
     def _every_sample(self) -> Samples:

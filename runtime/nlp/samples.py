@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.courses import at_place
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.signals.experiment import Experiment
+
+#: What the name of a channel begins with whose residuals are scores of the log of a standard
+#: deviation.
+LOG_STD = "log std of "
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,28 @@ class Samples:
     weight: Array
     share: Array
     counts: Array
+
+    @cached_property
+    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Numbers of the residuals of samples whose standard deviation is an expression, and of the
+        scores of its log that belong to them, (m,) each: these have the order of those."""
+        found = [np.zeros((2, 0), dtype=np.intp)]
+        for log, name in enumerate(self.channels):
+            of = name.removeprefix(LOG_STD)
+            if of != name:
+                both = (self.channels.index(of), log)
+                rows = [np.flatnonzero(self.channel == number) for number in both]
+                order = [own[np.argsort(self.trial[own], kind="stable")] for own in rows]
+                found.append(np.array(order))
+        off, logs = np.concatenate(found, axis=1)
+        return off, logs
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Mask (n,) of the scores of samples whose standard deviation is an expression."""
+        found = np.zeros(len(self.channel), dtype=bool)
+        found[np.concatenate(self.pairs)] = True
+        return found
 
     def taken(self, which: NDArray[np.bool_]) -> Samples:
         """Subset of the samples."""

@@ -77,6 +77,8 @@ class Forecast(Displayed):
     marks what cannot be known. fit : the fit that the record without noise would give. variants :
     by variation of the experiment the same table. correlation : of noise in time [s], by channel.
     passed : sentences on limits that the assumed motion passes; notes : on what else was assumed.
+    follows : whether noise follows the motion, so that the record without noise has no misfit to
+    bend.
     """
 
     fit: Trials
@@ -84,6 +86,7 @@ class Forecast(Displayed):
     correlation: Mapping[str, float] = field(default_factory=dict)
     passed: Sequence[str] = ()
     notes: Sequence[str] = ()
+    follows: bool = False
 
     @cached_property
     def uncertainty(self) -> Uncertainty:
@@ -146,9 +149,10 @@ class Forecast(Displayed):
         bound is within two of them; or the model bends too much, as with the parameter held two
         standard errors to each side, all else following, the misfit rises otherwise than the
         parabola that standard errors are of. Of bends nothing is said where the motion passes
-        limits, which would hold what follows."""
+        limits, which would hold what follows, or the noise follows the motion."""
         known = list(self._known())
-        return [*self._near_bounds(known), *([] if self.passed else self._bends(known))]
+        straight = self.passed or self.follows
+        return [*self._near_bounds(known), *([] if straight else self._bends(known))]
 
     def _near_bounds(self, known: Sequence[_Known]) -> Iterator[str]:
         errors = self.standard_errors()

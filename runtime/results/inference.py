@@ -18,6 +18,7 @@ from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_
 from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile
 from kinesym.runtime.results.series import Series
+from kinesym.runtime.statistics.bends import Bends
 from kinesym.runtime.statistics.sandwich import correlated, sandwich
 
 #: Methods of confidence intervals.
@@ -31,18 +32,18 @@ class Pulls(NamedTuple):
     """Pulls of k residuals on r estimates, from which influences and what follows without samples
     are made.
 
-    samples : behind the residuals. residual, slope, bend : each residual, with the slope psi of the
-    loss there and psi'. pull : d estimate/d slope, (k, r). hat : gives entries of the hat matrix by
+    samples : behind the residuals. residual, bends : each residual, and the terms of the likelihood
+    there. pull : d estimate/d slope, (k, r). hat : gives entries of the hat matrix by
     rows and columns, that of residuals of weight 1. basis : makes that of `Samples.influences`.
     taken : degrees of freedom that unknowns take. priors : pulls (m, r) of priors. variance : of
     residuals, 1 where they are in standard deviations; freedom : its degrees of freedom if all
     samples share one that is estimated, else infinite. loss : of residuals, None for squares.
+    limits : channels of censored samples.
     """
 
     samples: Samples
     residual: Array
-    slope: Array
-    bend: Array
+    bends: Bends
     pull: Array
     hat: Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
     basis: Callable[[], Array | None]
@@ -51,6 +52,14 @@ class Pulls(NamedTuple):
     variance: float
     freedom: float
     loss: RobustLoss | None
+    limits: Collection[str] = ()
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Mask (k,) of residuals that are scores, of samples whose likelihood is no square."""
+        names = self.samples.channels
+        limits = [names.index(name) for name in self.limits if name in names]
+        return (self.bends.partner >= 0) | np.isin(self.samples.channel, limits)
 
 
 class Influences(NamedTuple):
@@ -68,7 +77,7 @@ class Influences(NamedTuple):
     def of(found: Pulls) -> Influences:
         """Influences from the pulls of residuals."""
         samples, priors = found.samples, found.priors
-        series = samples.influences(found.slope, found.pull, found.basis())
+        series = samples.influences(found.bends.slope, found.pull, found.basis())
         count = float(samples.counts.sum())
         return Influences(series, count, found.taken, priors.T @ priors, samples.channels)
 

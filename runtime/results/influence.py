@@ -308,28 +308,28 @@ def influence(
 ) -> InfluenceMeasures:
     """Influence of all samples and groups on the estimates. labels : of each trial, in words."""
     names, pulls = list(values), of.pulls()
-    if (pulls.samples.counts == 0.0).any():
-        raise ValueError(
-            "there are no influence measures where a std is an expression, as a sample then tells "
-            "the noise, too; give std as numbers, such as those of the fit, fit.trials[0].std"
-        )
     r = len(names)
     covariance = about.covariance[:r, :r]
     errors = about.deviations()[:r]
     rows = _rows(pulls, series)
-    root = np.sqrt(pulls.samples.share)
-    about_rows = (pulls.residual, pulls.slope, pulls.bend, pulls.pull)
-    found = deleted(rows, *about_rows, root, pulls.hat)
+    root = np.sqrt(pulls.samples.share) * (pulls.samples.counts > 0.0)
+    found = deleted(rows, pulls.residual, pulls.bends, pulls.pull, root, pulls.hat)
     there = np.isfinite(found.leverage)
     change = np.where(np.isnan(errors), np.nan, np.where(errors == 0.0, 0.0, found.change))
     std = np.concatenate([s.std for s in series])
     noise = (pulls.variance, pulls.freedom, pulls.loss)
     density = log_densities(found.residual, found.spread, *noise) - np.log(std)
+    scored = np.isin(np.arange(rows.samples), rows.sample[pulls.scored[rows.row]])
+    density[scored] = np.nan
     channels = list(dict.fromkeys(s.channel for s in series))
     each = [np.full(len(s.time), channels.index(s.channel)) for s in series]
     groups, notes = groups_of(series, labels)
     if (~there).any():
         notes.append(f"no weight in this scheme: {counted(int((~there).sum()), 'sample')}")
+    if scored.any():
+        notes.append(
+            "no log-density of samples that are censored, or have a std that is an expression"
+        )
     columns = {
         "channel": np.concatenate(each),
         "trial": np.concatenate([np.full(len(s.time), s.trial) for s in series]),
@@ -353,16 +353,24 @@ def influence(
 
 
 def _rows(pulls: Pulls, series: Sequence[Series]) -> Rows:
-    """The residuals of each sample; means of neighbours are residuals of both."""
+    """The residuals of each sample; means of neighbours are residuals of both, and two belong to a
+    sample whose standard deviation is an expression."""
     samples, found, begin = pulls.samples, [], 0
     for s in series:
         channel = samples.channels.index(s.channel) if s.channel in samples.channels else -2
         here = np.flatnonzero((samples.trial == s.trial) & (samples.channel == channel))
         here = here[np.isfinite(samples.time[here])]
         times, n = samples.time[here], len(s.time)
-        if not s.at_nodes and len(here) == n:
+        log = pulls.bends.partner[here]
+        if len(here) == n and (not s.at_nodes or (log >= 0).any()):
             order = np.argsort(times, kind="stable")
-            found.append((begin + np.arange(n), here[order], np.ones(n), np.zeros(n)))
+            for each in (here, log)[: 1 + bool((log >= 0).all())]:
+                found.append((begin + np.arange(n), each[order], np.ones(n), np.zeros(n)))
+        elif (log >= 0).any():
+            raise ValueError(
+                f"there are no influence measures of {s.channel}, whose std is an expression, by a "
+                'scheme that compares means of its samples with the model; use scheme="radau-3"'
+            )
         elif len(here):
             after = np.clip(np.searchsorted(s.time, times), 0, n - 1)
             before = np.clip(after - 1, 0, n - 1)

@@ -76,15 +76,16 @@ class Series:
 def series_of(trials: Sequence[Trajectory]) -> list[Series]:
     """Samples of all measured channels of trials, without missing samples and model values, and
     without censored ones."""
-    return [s for s in _every(trials) if s.channel not in trials[s.trial].limits]
+    return [s for s in all_series(trials) if s.channel not in trials[s.trial].limits]
 
 
 def censored_series(trials: Sequence[Trajectory]) -> list[Series]:
     """Censored samples of all channels of trials: `measured` are limits."""
-    return [s for s in _every(trials) if s.channel in trials[s.trial].limits]
+    return [s for s in all_series(trials) if s.channel in trials[s.trial].limits]
 
 
-def _every(trials: Sequence[Trajectory]) -> list[Series]:
+def all_series(trials: Sequence[Trajectory]) -> list[Series]:
+    """Samples of all channels; of censored ones `measured` are limits."""
     found = []
     for number, run in enumerate(trials):
         for channel, measured in run.measurements.items():

@@ -43,7 +43,7 @@ from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings, target_of
 from kinesym.runtime.results.saved import UNSAVED, Columns, Saved
-from kinesym.runtime.results.series import MET, sampling, series_of
+from kinesym.runtime.results.series import MET, all_series, sampling, series_of
 from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
@@ -410,10 +410,9 @@ class Trials(ByName, Saved):
         and the weights of a robust loss are taken as they are. Raises `ValueError` as `intervals`,
         and with process noise or random effects.
         """
-        self._check_limits("influence")
         about, of = self._moving(), self._asked()
         words = (self.setting.get("subjects", ()), self.model)
-        return influence(of, about, dict(self.parameters), series_of(self.trials), *words)
+        return influence(of, about, dict(self.parameters), all_series(self.trials), *words)
 
     def without(
         self,
@@ -436,8 +435,7 @@ class Trials(ByName, Saved):
         Raises `ValueError` for names that there are not, if nothing is left, if it does not
         converge, and as `influence`.
         """
-        self._check_limits("fit without some of them")
-        about, series = self._moving(), series_of(self.trials)
+        about, series = self._moving(), all_series(self.trials)
         named = self.setting.get("subjects", ())
         given = (trials, channels, subjects, window, samples)
         group = selected(series, named, len(self.trials), *given)

@@ -85,7 +85,8 @@ def _certified(task: Task, made: Minimised, fit: Fit) -> tuple[Fit, Confidence]:
     it tells its unknowns."""
     estimation, noise = task.estimation, fit.noise
     sure, curvature = confidence(estimation, made, fit.objective, fit.gradient)
-    if (noise or estimation.taken) and estimation.loss is None:  # whatever that of the objective
+    # whatever that of the objective
+    if estimation.taken or (noise and estimation.loss is None):
         sure = replace(sure, covariance=estimation.variance(noise) * sure.covariance)
     if not noise and fit.success and estimation.pooled:
         samples = number_of_samples(task.trials)

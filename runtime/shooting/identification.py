@@ -122,15 +122,16 @@ class Identification:
         task = self.weighed(first_std(trials.trials)) if self.reweighs else self.task
         return minimised(task.trials, task.bounds, q, chosen)
 
-    def found(self, history: Sequence[Step], chosen: Chosen) -> Fit:
-        """The fit of a sum of squares whose iterates are known, the last one at its minimum."""
-        made = _ended(self.task, history, chosen)
+    def found(self, history: Sequence[Step], chosen: Chosen, known: bool = False) -> Fit:
+        """The fit of a sum of squares whose iterates are known, the last one at its minimum.
+        known : whether that is not looked at."""
+        made = _ended(self.task, history, chosen, known)
         return self.judged(fit_of(self.task, made))
 
     def confidence(self, q: Array, chosen: Chosen) -> Confidence:
         """Confidence of the unknowns where a sum of squares has its minimum."""
         J = self.trials.cost(q)
-        made = _ended(self.task, [Step(J, q)], chosen)
+        made = _ended(self.task, [Step(J, q)], chosen, known=True)
         return confidence(self.task.estimation, made, J, self.task.gradient(q, J))[0]
 
     def again(self, fit: Fit) -> tuple[Minimised, Fit]:
@@ -144,15 +145,15 @@ class Identification:
         return made, self.judged(fit_of(task, made, fit.noise if reweighs else ()))
 
 
-def _ended(task: Task, history: Sequence[Step], chosen: Chosen) -> Minimised:
-    """The minimum where known iterates end, checked where that is possible."""
+def _ended(task: Task, history: Sequence[Step], chosen: Chosen, known: bool = False) -> Minimised:
+    """The minimum where known iterates end, checked where that is possible, unless it is known."""
     first, last = history[0].values, history[-1].values
     trials, bounds = task.trials, task.bounds
     squares, size = is_squares(trials, chosen.optimizer), sizes(trials, bounds, first)
     problem = minimisation(trials, bounds, first, size, squares, chosen, lambda step: None)
     words = "converged: no step would lower the objective any more"
     end = Endpoint(last, Solve.CONVERGED, words)
-    minimum = end if trials.unknowns.several else checked(problem, end)
+    minimum = end if known or trials.unknowns.several else checked(problem, end)
     return Minimised(minimum, problem, size, 0.0, history)
 
 

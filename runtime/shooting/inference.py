@@ -22,6 +22,7 @@ from kinesym.runtime.shooting.neighbour import Follows, near_minimum
 from kinesym.runtime.shooting.residuals import Measured, measured, through_segments
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.statistics.bends import Bends
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import ProfilePoint, Spring
 from kinesym.runtime.statistics.robust import spread_by_loss
@@ -65,11 +66,11 @@ class ShootingInference:
         found = measured(self.trials, self.q)
         which = np.isin(found.unknowns, self._free)
         x, e, loss = found.slopes[:, which], found.residuals, self.trials.loss
-        bend, slope = (np.ones_like(e), e) if loss is None else (loss.bend(e), self._slope(e))
+        bends = Bends.of(found.samples, e, loss)
         size = np.linalg.norm(x, axis=0)
         size[size == 0.0] = 1.0
         unit, others = x / size, found.others[:, which] / size
-        curvature = unit.T @ (bend[:, None] * unit) + others.T @ others
+        curvature = unit.T @ bends.times(unit) + others.T @ others
         spread = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True)
         pulls = spread / size
         rows = np.zeros((len(pulls), len(self.trials.unknowns.parameters)))
@@ -79,7 +80,8 @@ class ShootingInference:
         rows[:, numbers[mine]] = pulls[:, mine]
 
         def basis() -> Array:
-            root = np.sqrt(np.maximum(bend, 0.0))[:, None]
+            own = np.where(bends.partner < 0, bends.bend, 1.0)  # what scores tell on average
+            root = np.sqrt(np.maximum(own, 0.0))[:, None]
             return basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
 
         own, priors, taken = rows[: len(e)], rows[len(rows) - found.priors :], float(which.sum())
@@ -89,8 +91,9 @@ class ShootingInference:
 
         variance = self.about.variance / self.task.estimation.factor
         freedom = self.about.freedom if self.task.estimation.pooled else np.inf
-        about = (own, hat, basis, taken, priors, variance, freedom, loss)
-        return Pulls(found.samples, e, slope, bend, *about)
+        limits = {name for trial in self.task.given for name in trial.limits}
+        about = (own, hat, basis, taken, priors, variance, freedom, loss, limits)
+        return Pulls(found.samples, e, bends, *about)
 
     def without(self, record: Record, solve: bool) -> Left:
         """See `Inference`."""
@@ -129,13 +132,8 @@ class ShootingInference:
 
     def _pull(self, found: Measured) -> Array:
         """Half the gradient (n,) of J, by its samples and its other squares."""
-        return np.asarray(
-            found.slopes.T @ self._slope(found.residuals) + found.others.T @ found.rest
-        )
-
-    def _slope(self, e: Array) -> Array:
-        loss = self.trials.loss
-        return e if loss is None else loss.slope(e)
+        slope = Bends.of(found.samples, found.residuals, self.trials.loss).slope
+        return np.asarray(found.slopes.T @ slope + found.others.T @ found.rest)
 
     def _spread_of(self, left: Simulated, q: Array, whole: Array) -> _Spread:
         """Gauss-Newton step from q to the minimum of other trials, and the covariance there.
@@ -145,8 +143,8 @@ class ShootingInference:
         x, others, e = found.slopes[:, which], found.others[:, which], found.residuals
         size = np.linalg.norm(np.vstack([x, others]), axis=0)
         size[size == 0.0] = 1.0
-        bend = np.ones_like(e) if loss is None else loss.bend(e)
-        curvature = x.T @ (bend[:, None] * x) + others.T @ others
+        bends = Bends.of(found.samples, e, loss)
+        curvature = x.T @ bends.times(x) + others.T @ others
         modes, vectors = np.linalg.eigh(curvature / np.outer(size, size))
         told = modes > _TOLD * modes.max(initial=0.0)
         vectors = vectors / size[:, None]

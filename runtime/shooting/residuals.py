@@ -15,6 +15,7 @@ from kinesym.runtime.estimation.estimation import Residuals
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.statistics.bends import Bends
 from kinesym.runtime.statistics.leverage import leverages_of_columns
 from kinesym.runtime.statistics.robust import spread_by_loss
 
@@ -41,10 +42,11 @@ def measured(trials: Simulated, q: Array) -> Measured:
     here[: len(samples.channel)] = (samples.channel >= 0) & (samples.weight > 0.0)
     first, [dense] = through_segments(trials, q, [slopes])
     e, x = every[here], dense[here]
-    if loss is not None:
-        e = loss.unrooted(e)
-        x = x / loss.root_slope(e)[:, None]
     kept = samples.taken(here[: len(samples.channel)])
+    if loss is not None:
+        plain = ~kept.scored
+        e[plain] = loss.unrooted(e[plain])
+        x[plain] /= loss.root_slope(e[plain])[:, None]
     other = ~here
     other[: len(samples.channel)] &= samples.channel < 0
     priors = len(every) - len(samples.channel)
@@ -88,9 +90,9 @@ def robust_covariance(
 ) -> tuple[NDArray[np.intp], Array]:
     """Numbers of free unknowns in q, and their covariance with a loss.
 
-    With x the derivatives of residuals and A = sum psi' x x' it is A^-1 of a likelihood, else as
-    `spread_by_loss` says. NaN if A is not positive, no minimum or not identifiable, and if nothing
-    is left of the residuals.
+    With x the derivatives of residuals and A = x' W x, see `Bends`, it is A^-1 of a likelihood,
+    else as `spread_by_loss` says. NaN if A is not positive, no minimum or not identifiable, and if
+    nothing is left of the residuals.
     """
     found = measured(trials, q)
     which = free[found.unknowns]
@@ -98,13 +100,14 @@ def robust_covariance(
     size = np.linalg.norm(np.vstack([x, others]), axis=0)
     size[size == 0.0] = 1.0
     x, others = x / size, others / size
-    A = x.T @ (loss.bend(e)[:, None] * x) + others.T @ others
+    bends = Bends.of(found.samples, e, loss)
+    A = x.T @ bends.times(x) + others.T @ others
     covariance = np.full(A.shape, np.nan)
     if len(A) and np.linalg.eigvalsh(A)[0] > 1e-14:
         covariance = np.linalg.inv(A)
         if not loss.likelihood:
             priors = others[len(others) - found.priors :]
-            pulls = np.vstack([loss.slope(e)[:, None] * x, priors]) @ covariance
+            pulls = np.vstack([bends.slope[:, None] * x, priors]) @ covariance
             some = len(pulls) > len(A)
             covariance = spread_by_loss(pulls, len(A)) if some else np.full(A.shape, np.nan)
         covariance = covariance / np.outer(size, size)

@@ -2,10 +2,12 @@
 is half the gradient of -2 log L, slope times slope half its curvature that is expected (Fisher's
 information).
 
-Where the standard deviation s follows from the unknowns, a sample has the two terms e^2 + 2 log s,
-e = (modelled - measured)/s. The derivatives of the mean and of log s have the independent scores e
-and (1 - e^2)/sqrt(2), of variance 1. A censored sample has -2 log Phi(u), u = e or -e, and with the
-hazard h = phi(u)/Phi(u) the score -h/sqrt(h (u + h)), whose slope is that of u times the root.
+Where the standard deviation s follows from the unknowns, a sample has the two terms rho(e) + 2 log
+s, e = (modelled - measured)/s, with rho = e^2 of normal errors. With psi = rho'/2 the derivatives
+of the mean and of log s have the scores psi/a and (1 - e psi)/b, of variance 1, which do not
+covary; a^2 and b^2 are the information on both, 1 and 2 of normal errors. A censored sample has
+-2 log Phi(u), u = e or -e, and with the hazard h = phi(u)/Phi(u) the score -h/sqrt(h (u + h)),
+whose slope is that of u times the root.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.special import log_ndtr
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss, roots_of_information
 
 #: Added to the root of a curvature, so that a score over it is zero where both are.
 _LEAST = 1e-150
@@ -28,20 +31,26 @@ class Scores:
     """Rows of residuals, times the root of a factor, as `residual_problem` has them.
 
     off, log : numbers of the rows e and sqrt(2) log s, in pairs (k,); limits : of the rows u.
-    there : which rows of samples (m,) are not missing."""
+    there : which rows of samples (m,) are not missing.
+    loss : of residuals, None for squares."""
 
     off: NDArray[np.intp]
     log: NDArray[np.intp]
     limits: NDArray[np.intp]
     there: NDArray[np.bool_]
     root: float
+    loss: RobustLoss | None = None
 
     def values(self, rows: Array) -> Array:
         """Rows (n,) with scores in place of logarithms, and of limits."""
         found = rows.copy()
         hazard, root = self._hazard(rows)
         found[self.limits] = -self.root * hazard / (root + _LEAST)
-        found[self.log] = self.root * np.sqrt(0.5) * (1.0 - (rows[self.off] / self.root) ** 2)
+        a, b = roots_of_information(self.loss)
+        e = rows[self.off] / self.root
+        psi = e if self.loss is None else self.loss.slope(e)
+        found[self.off] = self.root * psi / a
+        found[self.log] = self.root * (1.0 - e * psi) / b
         for which in (self.limits, self.log):
             found[which[~self.there[which]]] = 0.0
         return found
@@ -49,8 +58,10 @@ class Scores:
     def slopes(self, rows: Array, slopes: csr_array) -> csr_array:
         """Their slopes, from the derivatives (n, m) of the rows: those of e without those of s."""
         n, e, paces = len(rows), rows[self.off] / self.root, np.ones(len(rows))
+        a, b = roots_of_information(self.loss)
         paces[self.limits] = self._hazard(rows)[1]
-        without = coo_array((np.sqrt(0.5) * e, (self.off, self.log)), shape=(n, n))
+        paces[self.off], paces[self.log] = a, b / np.sqrt(2.0)
+        without = coo_array((a * np.sqrt(0.5) * e, (self.off, self.log)), shape=(n, n))
         return csr_array((diags_array(paces) + without) @ slopes)
 
     def _hazard(self, rows: Array) -> tuple[Array, Array]:

@@ -27,7 +27,7 @@ from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.nlp.samples import Samples, joined, stacked
+from kinesym.runtime.nlp.samples import LOG_STD, Samples, joined, stacked
 from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
@@ -511,7 +511,7 @@ class Residuals:
     def samples(self) -> Samples:
         """Samples of the residuals; the channel of others is -1, the weight of missing
         samples 0."""
-        channels = (*self.channels, *(f"log std of {name}" for name in self._spreads))
+        channels = (*self.channels, *(f"{LOG_STD}{name}" for name in self._spreads))
         others = len(self.nlp.layout.labels["node"]) - len(channels)
         rows = []
         for k, trial in enumerate(self._trials):
@@ -525,6 +525,8 @@ class Residuals:
                 rows.append((number, k, trial.grid, weight))
             rows += [(-1, k, trial.grid, nothing)] * others
         found = stacked(channels, rows)
+        logs = found.channel >= len(self.channels)
+        found = replace(found, counts=np.where(logs, 0.0, found.counts))
         return found if self._late is None else joined(found, self._late.samples)
 
     @cached_property
@@ -535,7 +537,7 @@ class Residuals:
         off = [places[self.channels.index(name)] for name in self._spreads]
         limits = [places[self.channels.index(name)] for name in self._limits]
         rows, logs, last = (np.concatenate([none, *e]) for e in (off, places[first:], limits))
-        return Scores(rows, logs, last, there, self._root)
+        return Scores(rows, logs, last, there, self._root, self._loss)
 
     def values(self, z: Array) -> Array:
         """Residuals r of all trials."""
@@ -544,7 +546,8 @@ class Residuals:
         if self._late is None:
             return found
         e = self._late.residuals(z)
-        return np.concatenate([found, self._root * (self._loss.root(e) if self._loss else e)])
+        rooted = self._loss.root(e) if self._loss else e
+        return np.concatenate([found, self._root * np.where(self._late.samples.scored, e, rooted)])
 
     def jacobian(self, z: Array) -> csr_array:
         """Jacobian d r/d z."""
@@ -557,5 +560,6 @@ class Residuals:
             return found
         slopes = self._root * self._late.residual_jacobian(z)
         if self._loss:
-            slopes = diags_array(self._loss.root_slope(self._late.residuals(z))) @ slopes
+            pace = self._loss.root_slope(self._late.residuals(z))
+            slopes = diags_array(np.where(self._late.samples.scored, 1.0, pace)) @ slopes
         return csr_array(vstack([found, slopes]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,24 @@ from kinesym.runtime.signals.timed import TimedSamples
 
 #: Words for the side on which samples are, and its sign in the modelled value less the limit.
 SIDES = {"below": -1, "above": 1}
+
+
+class Range(NamedTuple):
+    """Range of a device over time: limits (K,) below and above which samples are censored, NaN
+    where there is none."""
+
+    time: Array
+    below: Array
+    above: Array
+
+    def at(self, times: Array) -> tuple[Array, Array]:
+        """Limits at other times, those of the nearest sample."""
+        after = np.clip(np.searchsorted(self.time, times), 1, max(len(self.time) - 1, 1))
+        before = after - 1
+        after = np.minimum(after, len(self.time) - 1)
+        earlier = times - self.time[before] < self.time[after] - times
+        nearest = np.where(earlier, before, after)
+        return self.below[nearest], self.above[nearest]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +67,14 @@ class Censored:
         if timed is None:
             return kept
         return {side: TimedSamples(timed.times, row) for side, row in kept.items()}
+
+    def range(self, grid: Array, what: str) -> Range:
+        """Limits of all samples, at the nodes of a grid or at times of their own."""
+        own = self.values
+        times = TimedSamples.of(own, what).times if isinstance(own, Signal) else grid
+        return Range(
+            times, *(np.broadcast_to(limit, times.shape) for limit in (self.below, self.above))
+        )
 
 
 def censored(values: Any, below: ArrayLike | None = None, above: ArrayLike | None = None) -> Any:

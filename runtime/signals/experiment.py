@@ -25,7 +25,7 @@ from kinesym.runtime.arrays import (
     time_grid,
 )
 from kinesym.runtime.native import HELD
-from kinesym.runtime.signals.censored import apart
+from kinesym.runtime.signals.censored import Censored, Range, apart
 from kinesym.runtime.signals.corridor import Corridor, corridors
 from kinesym.runtime.signals.history import history_of
 from kinesym.runtime.signals.named import by_name
@@ -92,7 +92,8 @@ class Experiment:
     their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
     other measurements the group that shares a standard deviation: the text given, else their own
     name; `std_expressions` those that are expressions; `limits` channels of censored samples, with
-    the measurement and the side, -1 below and 1 above the limit; `estimated_std` the groups of
+    the measurement and the side, -1 below and 1 above the limit, and `ranges` the limits of all
+    samples of these measurements; `estimated_std` the groups of
     those that `with_std` was told. Warns of single long steps among short ones between
     measurements, which look like rows left out. Raises `ValueError` naming the array, what was
     expected and what was given.
@@ -116,6 +117,7 @@ class Experiment:
     unknown_std: Mapping[str, str] = field(init=False)
     std_expressions: Mapping[str, Any] = field(init=False)
     limits: Mapping[str, tuple[str, int]] = field(init=False)
+    ranges: Mapping[str, Range] = field(init=False)
     estimated_std: Mapping[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -128,17 +130,21 @@ class Experiment:
         put(self, "held", frozenset(name for name, (_, kind) in known.items() if kind == HELD))
         nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
         put(self, "inputs", nodes)
-        found, limits = apart(by_name("measurements", self.measurements))
+        given = by_name("measurements", self.measurements)
+        found, limits = apart(given)
         put(self, "limits", limits)
+        hidden = {name: own for name, own in given.items() if isinstance(own, Censored)}
+        what = "measurement {}".format
+        put(self, "ranges", {n: own.range(self.grid, what(n)) for n, own in hidden.items()})
         own = {k: y for k, y in found.items() if isinstance(y, Signal | TimedSamples)}
         put(self, "measurements", self._measured({k: found[k] for k in found if k not in own}))
         put(self, "timed", {k: self._with_times(k, y) for k, y in own.items()})
-        given = self._given_std()
-        told = {name: given.get(name, name) for name in self.measured}
+        deviations = self._given_std()
+        told = {name: deviations.get(name, name) for name in self.measured}
         put(self, "unknown_std", {n: group for n, group in told.items() if isinstance(group, str)})
         moving = {n: e for n, e in told.items() if getattr(e, "free_symbols", None)}
         put(self, "std_expressions", moving)
-        put(self, "std", self._deviations(given))
+        put(self, "std", self._deviations(deviations))
         values = by_name("parameters", self.parameters)
         moving = {p: e for p, e in values.items() if getattr(e, "free_symbols", None)}
         put(self, "parameter_expressions", moving)
@@ -252,10 +258,13 @@ class Experiment:
         object.__setattr__(made, "parameter_expressions", {})
         return made
 
-    def with_limits(self, limits: Mapping[str, tuple[str, int]]) -> Experiment:
-        """Copy in which these channels are of censored samples, see `limits`."""
+    def with_limits(
+        self, limits: Mapping[str, tuple[str, int]], ranges: Mapping[str, Range]
+    ) -> Experiment:
+        """Copy in which these channels are of censored samples, see `limits` and `ranges`."""
         made = copy(self)
         object.__setattr__(made, "limits", limits)
+        object.__setattr__(made, "ranges", ranges)
         return made
 
     def without_estimated_std(self) -> Experiment:
@@ -308,7 +317,7 @@ class Experiment:
         std |= {name: self.std[name] for name in self.timed if name in self.std}
         more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
         made = Experiment(fine, self.signals, measurements, std, **self.beside, **more)
-        return made.with_limits(self.limits)
+        return made.with_limits(self.limits, self.ranges)
 
     @property
     def beside(self) -> dict[str, Any]:
@@ -341,7 +350,7 @@ class Experiment:
                 std[name] = np.full(len(grid), np.median(self.std[name]))
                 std[name][k] = self.std[name][own.present]
         made = Experiment(grid, self.signals, rows, std, **self.beside)
-        return made.with_limits(self.limits)
+        return made.with_limits(self.limits, self.ranges)
 
     def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
         """Copy with other samples of the measurements, NaN where missing: (N,) or (K,), or as many

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,36 @@ def assumed_noise(trial: Experiment, std: Mapping[str, float]) -> Experiment:
     return made
 
 
+def with_deviations(trial: Experiment, std: Mapping[str, Array]) -> Experiment:
+    """Copy with these standard deviations of channels, (N,) or (K,)."""
+    made = copy(trial)
+    object.__setattr__(made, "std", {**trial.std, **std})
+    return made
+
+
+def unlimited(trial: Experiment) -> Experiment:
+    """Copy in which censored samples are measured as the others: which these will be is not known
+    before. `ranges` tell the limits."""
+    made, rows, timed = copy(trial), dict(trial.measurements), dict(trial.timed)
+    given = {what: dict(getattr(trial, what)) for what in ("std", "std_expressions")}
+    for channel, (name, _) in trial.limits.items():
+        for own in given.values():
+            if channel in own:
+                own.setdefault(name, own[channel])
+                del own[channel]
+        if channel in rows:
+            row = rows.pop(channel)
+            rows[name] = np.where(np.isnan(row), rows.get(name, np.nan), row)
+        else:
+            late = timed.pop(channel)
+            before = timed[name].values if name in timed else np.nan
+            values = np.where(np.isnan(late.values), before, late.values)
+            timed[name] = replace(late, values=values)
+    for what, own in {"measurements": rows, "timed": timed, "limits": {}, **given}.items():
+        object.__setattr__(made, what, own)
+    return made
+
+
 def only_at(trial: Experiment, number: int, times: Mapping[str, Sequence[Array]]) -> Experiment:
     """Copy in which channels have samples at these times only, by channel and number of the trial;
     the others are missing."""
@@ -46,7 +77,7 @@ def only_at(trial: Experiment, number: int, times: Mapping[str, Sequence[Array]]
 def measuring(trial: Experiment, channels: Collection[str]) -> Experiment:
     """Copy that measures these channels only."""
     made = copy(trial)
-    for what in ("measurements", "timed", "std", "unknown_std"):
+    for what in ("measurements", "timed", "std", "unknown_std", "std_expressions"):
         own = {name: row for name, row in getattr(trial, what).items() if name in channels}
         object.__setattr__(made, what, own)
     return made
@@ -139,7 +170,7 @@ def replanned(
             nodes = np.interp(grid, times, noise)
             std[name] = nodes if at_nodes else noise
     made = Experiment(grid, trial.signals, rows, std, **trial.beside)
-    return made.with_limits(trial.limits)
+    return made.with_limits(trial.limits, trial.ranges)
 
 
 def _continued(old: Array, end: float, step: float) -> Array:

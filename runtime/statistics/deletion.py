@@ -1,7 +1,7 @@
 """Deletion of samples: what estimates are without each of them, from pulls and the hat matrix.
 
-Without a block b of residuals with slopes psi and curvatures W = psi' of the loss, estimates change
-by P_b' (I - W_b H_bb)^-1 psi_b, with the pulls P and the hat matrix H of all residuals, each of
+Without a block b of residuals with slopes psi and their derivatives W, estimates change by
+P_b' (I - W_b H_bb)^-1 psi_b, with the pulls P and the hat matrix H of all residuals, each of
 weight 1 (Sherman, Morrison, Woodbury; Cook and Weisberg 1982, Residuals and Influence in
 Regression, section 3.6). This is exact for least squares of a linear model, and otherwise one
 Newton step without the second derivatives of the residuals that are left out.
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.statistics.bends import Bends
 
 #: Determinant of I - W H below which a block decides something alone.
 _ALONE = 1e-9
@@ -52,14 +53,14 @@ class Deleted(NamedTuple):
 def deleted(
     rows: Rows,
     residual: Array,
-    slope: Array,
-    bend: Array,
+    bends: Bends,
     pull: Array,
     root: Array,
     hat: Callable[[NDArray[np.intp], NDArray[np.intp]], Array],
 ) -> Deleted:
-    """Deletion of each of the samples, one by one. residual, slope, bend, pull, hat : see `Pulls`.
-    root : of the share that residuals have in the weight of a sample, (k,)."""
+    """Deletion of each of the samples, one by one. residual, bends, pull, hat : see `Pulls`.
+    root : of the share that residuals have in the weight of a sample, (k,), zero of scores of log
+    std."""
     order = np.argsort(rows.sample, kind="stable")
     counts = np.bincount(rows.sample, minlength=rows.samples)
     begins = np.cumsum(counts) - counts
@@ -71,14 +72,14 @@ def deleted(
         b, share, moved = rows.row[places], rows.share[places], rows.moved[places]
         pairs = np.broadcast_to(b[:, :, None], (len(mine), size, size))
         H = hat(pairs.ravel(), pairs.transpose(0, 2, 1).ravel()).reshape(pairs.shape)
-        weight = bend[b] * share
-        without = np.eye(size) - weight[:, :, None] * H
+        weight = bends.blocks(b) * share[:, :, None]
+        without = np.eye(size) - weight @ H
         alone = ~(np.abs(np.linalg.det(without)) > _ALONE)
         without[alone] = np.eye(size)
-        pushes = share * slope[b] - (1.0 - share) * bend[b] * moved
+        pushes = share * bends.slope[b] - (1.0 - share) * bends.bend[b] * moved
         forces = np.linalg.solve(without, pushes[:, :, None])
         found = np.einsum("gsr,gs->gr", pull[b], forces[:, :, 0])
-        leverage[mine] = (weight * np.einsum("gss->gs", H)).sum(axis=1)
+        leverage[mine] = np.einsum("gst,gts->g", weight, H)
         r = root[b]
         total = (r**2).sum(axis=1)
         off = residual[b] + (H @ forces)[:, :, 0]

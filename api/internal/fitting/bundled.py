@@ -24,6 +24,7 @@ from kinesym.internal.problems.controls import Continuous, Held, Linear
 from kinesym.internal.problems.parameters import Prior, Unknown
 from kinesym.internal.problems.phases import Phase, Phases
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.signals.censored import Range
 from kinesym.runtime.signals.corridor import Corridor, Lines
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.history import UnknownHistory
@@ -231,6 +232,7 @@ def _write_experiment(value: Experiment, to: _Writing) -> dict[str, Any]:
     told["measurements"] = {**value.measurements, **value.timed}
     told["std"] = {**before.named_std, **before.std}
     told["limits"] = {name: list(about) for name, about in value.limits.items()} or None
+    told["ranges"] = {name: own._asdict() for name, own in value.ranges.items()} or None
     told["found"] = {k: float(value.std[name][0]) for name, k in value.estimated_std.items()}
     return {name: to.within(name)(each) for name, each in told.items() if each is not None}
 
@@ -238,7 +240,9 @@ def _write_experiment(value: Experiment, to: _Writing) -> dict[str, Any]:
 def _read_experiment(found: Any, of: _Reading) -> Experiment:
     told = {name: of.within(name)(each) for name, each in found.items()}
     std, limits = told.pop("found"), told.pop("limits", {})
-    made = Experiment(**told).with_limits({n: (of, side) for n, (of, side) in limits.items()})
+    ranges = {name: Range(**own) for name, own in told.pop("ranges", {}).items()}
+    sides = {name: (of, side) for name, (of, side) in limits.items()}
+    made = Experiment(**told).with_limits(sides, ranges)
     return made.with_std(std) if std else made
 
 

@@ -22,6 +22,7 @@ from kinesym.runtime.estimation.estimation import Estimation, Residuals
 from kinesym.runtime.estimation.noise import with_noise
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.solution import Solution
@@ -53,8 +54,10 @@ Multipliers = tuple[Array, Array, Array]
 
 def kkt_of(problem: Discretisation, solution: Solution, workspace: Workspace | None = None) -> Kkt:
     """KKT matrix of a problem at its solution, of a fit with the bounds that hold it and no
-    others. workspace : factors that its solver has left."""
-    kkt = interior(problem, solution, workspace)
+    others; with absolute values in the objective that which is expected. workspace : factors that
+    its solver has left."""
+    kinked = problem.estimation.kinked
+    kkt = interior(problem, solution, workspace, problem.gauss_newton if kinked else None)
     if not (kkt.fitted and pressing(kkt).any()):
         return kkt
     given = (solution.free_vector, multipliers_of(solution), problem.variable_bounds)
@@ -62,18 +65,21 @@ def kkt_of(problem: Discretisation, solution: Solution, workspace: Workspace | N
 
 
 def interior(
-    problem: Discretisation, solution: Solution, workspace: Workspace | None = None
+    problem: Discretisation,
+    solution: Solution,
+    workspace: Workspace | None = None,
+    nlp: NLP | None = None,
 ) -> Kkt:
     """KKT matrix with all bounds as stiff as their multipliers say; with process noise or random
     effects that of what is integrated out, with the parameters held: what they minimise is no
-    likelihood of parameters."""
+    likelihood of parameters. nlp : whose Hessian it has, by default the exact one."""
     bounds, z = problem.variable_bounds, solution.free_vector
     if problem.estimation.integrated:
         mine = problem.layout.parameter_offset + np.flatnonzero(~problem.population.random)
         bounds = low, high = bounds[0].copy(), bounds[1].copy()
         low[mine] = high[mine] = z[mine]
     return kkt_at(
-        problem.nlp,
+        nlp or problem.nlp,
         z,
         multipliers_of(solution),
         bounds,
@@ -223,7 +229,9 @@ class Curvature:
 
     @cached_property
     def _blur(self) -> Array:
-        """See `blur_of_gradient`."""
+        """See `blur_of_gradient`; none is known where the objective has kinks."""
+        if self.estimation.kinked:
+            return np.zeros(self.problem.n_variables)
         multipliers = multipliers_of(self.solution)
         return blur_of_gradient(self.problem.nlp, self.kkt, self.z, multipliers, self.gone)
 

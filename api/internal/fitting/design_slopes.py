@@ -57,7 +57,8 @@ class DesignSlopes:
         asked, estimation = given.formulation.question, given.estimation
         free = any(trial.free_duration for trial in given.trials)
         linked = given.symbolic.links or given.symbolic.cycle or given.nlp.lags is not None
-        if estimation.mixed or estimation.integrated or free or linked:
+        moving = any(trial.std_expressions for trial in given.trials)
+        if estimation.mixed or estimation.integrated or free or linked or moving:
             return None
         if not isinstance(asked.unknown_inputs, Mapping | None):
             return None

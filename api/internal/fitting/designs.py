@@ -433,6 +433,11 @@ def _candidates(
 ) -> tuple[Candidates, Samples]:
     """The samples of a plan, as those to choose from; names : of channels of which to choose."""
     found = _informed(plan, criterion)
+    for name in (name for trial in plan.trials for name in trial.std_expressions):
+        raise ValueError(
+            f"samples are chosen one by one where std are numbers, and that of {name} is an "
+            "expression; give a typical number, or choose channels, starts, inputs or the duration"
+        )
     if found is None:
         raise ValueError(
             "samples are chosen where the fit follows few directions and tells them all: give all "
@@ -450,7 +455,10 @@ def _candidates(
 
 
 def _informed(plan: Plan, criterion: Criterion) -> tuple[Candidates, Samples] | None:
-    """The samples of a plan with their information, None where the fit follows many directions."""
+    """The samples of a plan with their information, None where the fit follows many directions,
+    or noise follows the motion."""
+    if any(trial.std_expressions for trial in plan.trials):
+        return None  # what samples tell is no square of one row each
     fit = plan.fit()
     assert fit.inference is not None
     told = fit.inference().pulls()

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from kinesym.internal.fitting.absolute_values import solved_as
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.curvature import Curvature, multipliers_of, solved_of
 from kinesym.internal.fitting.discretisation import Discretisation
@@ -19,7 +20,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.density import log_density
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds
-from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
@@ -30,6 +31,7 @@ from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.bends import Bends
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import Hat
 from kinesym.runtime.statistics.profile import STIFF, ProfilePoint, Quantity, Spring
@@ -68,7 +70,12 @@ class CollocationInference:
         return self.here.smoothed().bands(names)
 
     def pulls(self) -> Pulls:
-        """See `Inference`."""
+        """See `Inference`; raises `ValueError` for a loss with a kink."""
+        if self.here.estimation.kinked:
+            raise ValueError(
+                "absolute values have no slopes at samples that are met, of which the loss laplace "
+                "makes some: take method='t' or 'profile', and fit.without(..., solve=True)"
+            )
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
         known = np.flatnonzero(~np.isnan(np.diag(self.about.covariance)))
@@ -76,10 +83,6 @@ class CollocationInference:
         columns = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, r)))
         residuals, estimation = self.here.problem.residual_nlp, self.here.estimation
         samples, e, loss = residuals.samples, residuals.residuals(z), estimation.loss
-        root = np.sqrt(samples.share)
-        slope, bend = (e, np.ones_like(e))
-        if loss is not None:
-            slope, bend = loss.slope(e / root) * root, loss.bend(e / root)
         columns *= self.nlp.layout.parameter_slopes(z)
         jacobian, directions = residuals.residual_jacobian(z), self.here.directions
         pulls = 2.0 * estimation.factor * (jacobian @ columns)
@@ -92,11 +95,17 @@ class CollocationInference:
             )
         variance = self.about.variance / estimation.factor
         freedom = self.about.freedom if estimation.pooled else np.inf
-        about = (pulls, hat.entries, hat.followed, taken, priors, variance, freedom, loss)
-        return Pulls(samples, e, slope, bend, *about)
+        limits = {name for trial in estimation.trials for name in trial.limits}
+        about = (pulls, hat.entries, hat.followed, taken, priors, variance, freedom, loss, limits)
+        return Pulls(samples, e, Bends.of(samples, e, loss), *about)
 
     def without(self, record: Record, solve: bool) -> Left:
         """See `Inference`."""
+        if self.here.estimation.kinked and not solve:
+            raise ValueError(
+                "with the loss laplace estimates leave samples that they meet by jumps, of which "
+                "one step tells nothing; give solve=True"
+            )
         some = lacking(self.here, record)
         step = some.step()
         J, moved = some.here.solution.objective - 0.5 * float(some.pull @ step), some.here.z + step
@@ -247,7 +256,8 @@ class CollocationInference:
             nlp = self.nlp if same else whole.nlp_of(whole.libraries.exact, trials)
             problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
             problem = _with_spring(problem, *held) if held else problem
-            return nlp, solve(problem, start, chosen, lambda step: None)
+            own = whole if same else whole.on(trials)
+            return nlp, solved_as(own, problem, start, chosen, lambda step: None)
 
         start = Start(np.clip(z, *self.problem.bounds), multipliers)
         about, layout = self.nlp.about, self.nlp.layout

@@ -14,12 +14,18 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from kinesym.internal.fitting.assumed_motion import drawn_noise, motion_near
-from kinesym.internal.fitting.curvature import Curvature
+from kinesym.internal.fitting.curvature import Curvature, interior
 from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.expected import (
+    expected_record,
+    follow_motion,
+    lost_by_limits,
+)
 from kinesym.internal.fitting.first_guess import FirstGuess
-from kinesym.internal.fitting.inference import inference
+from kinesym.internal.fitting.inference import CollocationInference, inference
 from kinesym.internal.fitting.marginal_fit import marginal
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.internal.fitting.solution_record import solution_of
@@ -34,11 +40,15 @@ from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.results.bootstrap import noiseless, remeasured
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.fit import Fit, Step
+from kinesym.runtime.results.inference import Inference
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.inference import ShootingInference
 from kinesym.runtime.shooting.optimizers import Chosen
+from kinesym.runtime.shooting.residuals import measured
+from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.planned import unbounded
 from kinesym.runtime.status import Solve
@@ -108,7 +118,7 @@ class CollocationPlan:
     @property
     def asked(self) -> Sequence[Experiment]:
         """The trials as they were given; raises `ValueError` for phases of one motion."""
-        return _experiments(self.problem.formulation.question.trials)
+        return experiments(self.problem.formulation.question.trials)
 
     @property
     def begun(self) -> dict[str, Any]:
@@ -163,14 +173,30 @@ class CollocationPlan:
         problem, estimation = self._noiseless, self.problem.estimation
         if estimation.mixed or estimation.integrated:
             return covariance_of(self.fit())
-        covariance = Curvature.at(problem, self._bare(problem)).confidence().covariance
+        covariance = self._curvature(problem, self._bare(problem)).confidence().covariance
         return covariance, np.array(list(problem.estimates(self.z).values()))
 
     @property
     def _noiseless(self) -> Discretisation:
         """The problem with the record that the motion would leave without noise."""
-        record = noiseless(self.runs)
-        return self.problem.on(remeasured(self.trials, record)).with_priors(self._priors())
+        return self.problem.on(expected_record(self.trials, self.runs)).with_priors(self._priors())
+
+    def _curvature(self, problem: Discretisation, bare: Solution) -> Curvature:
+        """Curvature of the misfit of that record; where the noise follows the motion, the one that
+        is expected (Fisher's information), by the method of scoring."""
+        if not follow_motion(problem.trials):
+            return Curvature.at(problem, bare)
+        nlp = problem.residual_nlp
+        slopes = csr_array(nlp.residual_jacobian(self.z))
+        lost = (
+            2.0
+            * problem.estimation.factor
+            * lost_by_limits(slopes, nlp.samples, problem.trials, self.runs)
+        )
+        kkt = interior(problem, bare, nlp=problem.gauss_newton)
+        rows, columns, values = kkt.hessian
+        kkt = replace(kkt, hessian=(rows, columns, values - lost[rows, columns]))
+        return Curvature(problem, bare, kkt, -problem.cost_gradient(self.z))
 
     def fit(self) -> Solution:
         """The fit of the record without noise. Raises as `Curvature.confidence`."""
@@ -182,9 +208,17 @@ class CollocationPlan:
         if estimation.integrated:
             about = self._of_process_noise()
         else:
-            about = Curvature.at(problem, bare).uncertainty()
+            about = self._curvature(problem, bare).uncertainty()
         solution = replace(bare, uncertainty=[about], reasons=None)
-        return replace(solution, inference=partial(inference, problem, solution))
+        made = partial(self._inference, problem, solution)
+        return replace(solution, inference=made)
+
+    def _inference(self, problem: Discretisation, solution: Solution) -> Inference:
+        """Inference on the fit. The matrix is made again, as in `inference`."""
+        if not follow_motion(problem.trials):
+            return inference(problem, solution)
+        here = self._curvature(problem, solution)
+        return CollocationInference(here, solution.uncertainty[0])
 
     def _bare(self, problem: Discretisation) -> Solution:
         """The assumed motion as a solution, of whose errors nothing is said."""
@@ -254,7 +288,7 @@ class ShootingPlan:
     @property
     def asked(self) -> Sequence[Experiment]:
         """The trials as they were given."""
-        return _experiments(self.problem.question.trials)
+        return experiments(self.problem.question.trials)
 
     @property
     def begun(self) -> dict[str, Any]:
@@ -311,9 +345,9 @@ class ShootingPlan:
         """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
         values (r,)."""
         r, task = len(self.owned.names), self._task
-        if task.task.estimation.mixed:
+        if task.task.estimation.mixed or task.trials.scored:
             return covariance_of(self.fit())
-        return task.confidence(self.q, _SQUARES).covariance[:r, :r], self.q[:r]
+        return task.confidence(self.q, _chosen(task)).covariance[:r, :r], self.q[:r]
 
     def fit(self) -> Fit:
         """The fit of the record without noise."""
@@ -321,12 +355,29 @@ class ShootingPlan:
         if task.task.estimation.mixed:
             # what else the objective has draws the fit away from the assumed motion
             return task.fit(self.q, Chosen("bfgs", True, False, 1e-10, 500, {}))
-        return task.found([Step(task.trials.cost(self.q), self.q)], _SQUARES)
+        step = Step(task.trials.cost(self.q), self.q)
+        fit = task.found([step], _chosen(task), known=task.trials.scored)
+        return self._within_ranges(task.task, fit) if follow_motion(self.trials) else fit
+
+    def _within_ranges(self, task: Task, fit: Fit) -> Fit:
+        """The fit with the errors that limits leave on average."""
+        found, [about] = measured(task.trials, self.q), fit.uncertainty
+        lost = lost_by_limits(
+            csr_array(found.slopes), found.samples, self.trials, self.runs
+        ).toarray()
+        covariance, variance = about.covariance.copy(), about.variance / task.estimation.factor
+        free = np.diag(covariance)[found.unknowns] > 0.0
+        mine = np.ix_(found.unknowns[free], found.unknowns[free])
+        kept = np.eye(int(free.sum())) - covariance[mine] @ lost[np.ix_(free, free)] / variance
+        covariance[mine] = np.linalg.solve(kept, covariance[mine])
+        about = replace(about, covariance=covariance)
+        made = partial(ShootingInference, task, self.q, about)
+        return replace(fit, uncertainty=[about], inference=made)
 
     @property
     def _task(self) -> Identification:
         """The identification from the record without noise."""
-        plan = self.on(remeasured(self.trials, noiseless(self.runs)))
+        plan = self.on(expected_record(self.trials, self.runs))
         task = plan.problem.identification()
         if priors := task.trials.priors:  # as if they, too, were measured without noise
             trials, values = copy(task.trials), self.q[priors.places]
@@ -336,8 +387,11 @@ class ShootingPlan:
         return task
 
 
-#: What a fit by shooting is judged as: the minimum of a sum of squares.
-_SQUARES = Chosen("least-squares", True, False, 1e-10, 0, {})
+def _chosen(task: Identification) -> Chosen:
+    """Choices by which a fit by shooting is judged, as the minimum of squares or scores."""
+    name = "bfgs" if task.trials.scored else "least-squares"
+    return Chosen(name, True, False, 1e-10, 0, {})
+
 
 Plan = CollocationPlan | ShootingPlan
 
@@ -349,12 +403,14 @@ def covariance_of(fit: Trials) -> tuple[Array, Array]:
     return about.covariance[np.ix_(places, places)], np.array(list(fit.parameters.values()))
 
 
-def _experiments(trials: Any) -> Sequence[Experiment]:
+def experiments(trials: Any) -> Sequence[Experiment]:
     """Experiments of a question, one or several."""
     if isinstance(trials, Experiment):
         return [trials]
     if not isinstance(trials, Sequence):
-        raise ValueError("seconds, rate and trials are of experiments, not of phases of one motion")
+        raise ValueError(
+            "seconds, rate, trials and limits are of experiments, not of phases of one motion"
+        )
     return trials
 
 

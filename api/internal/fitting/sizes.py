@@ -64,7 +64,9 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
 
 def first_barrier(problem: Discretisation) -> float | None:
     """First barrier parameter; None for one that adapts to the iterates, which is for bounds of
-    problems that are no misfits."""
+    problems that are no misfits, or have absolute values."""
+    if problem.estimation.kinked:
+        return None
     if problem.symbolic.objective.least_squares:
         return _SOFT
     pairs = (problem.variable_bounds, problem.constraint_bounds)
@@ -200,8 +202,8 @@ def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
 
 
 def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
-    """Scaling factor of the objective; 1 without an objective."""
-    if problem.symbolic.aimless:
+    """Scaling factor of the objective; 1 without one, and with absolute values, each about 1."""
+    if problem.symbolic.aimless or problem.estimation.kinked:
         return 1.0
     on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
     slope = problem.nlp.gradient(z) * size

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.internal.fitting.absolute_values import solved_as, squared
 from kinesym.internal.fitting.certificate import told
 from kinesym.internal.fitting.curvature import Curvature, Multipliers, multipliers_of
 from kinesym.internal.fitting.discretisation import Discretisation
@@ -32,7 +33,7 @@ from kinesym.runtime.estimation.noise import check_std, first_std, samples_of
 from kinesym.runtime.ipopt.driver import Solved, Start
 from kinesym.runtime.ipopt.memory import heap
 from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
-from kinesym.runtime.ipopt.solve import SolverOptions, continued, solve
+from kinesym.runtime.ipopt.solve import SolverOptions, continued
 from kinesym.runtime.library.tiers import look
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
@@ -47,13 +48,10 @@ from kinesym.runtime.status import Solve
 
 #: Message if a maximum of the likelihood is found.
 _MAXIMUM = "the likelihood is largest, after {} steps"
-
 #: Ratio of scaling factors of the objective, at solution and guess, from which on to solve again.
 _SMALLER = 1e4
-
 #: Growth of a parameter, in its size at the guess, from which on to solve again.
 _GROWN = 1e6
-
 #: Iterations of a fit that tells whether the data follow the model.
 _QUICK = 40
 
@@ -83,6 +81,10 @@ class Solver:
         about = self.problem.estimation
         if about.integrated:
             return self._of_largest_likelihood(z, guess)
+        if about.kinked and not isinstance(guess, Solution):
+            first = self._of(squared(self.problem))._solved(z, None)[1]
+            if first.success:
+                return after(first, self._found(first.free_vector, first))
         if not about.reweighs:
             problem, solution, workspace = self._solved(z, self._multipliers(guess))
             return told(problem, solution, problem, workspace)
@@ -113,11 +115,11 @@ class Solver:
                 look(nlp.library)
                 report(iteration)
 
-            found = solve(asked, start, chosen, between)
+            found = solved_as(problem, asked, start, chosen, between)
             scale = asked.scaling and _scale_there(problem, asked.scaling, found)
             if scale:
-                again = Start(found.z, found.multipliers)
-                nearer = solve(replace(asked, scaling=scale), again, chosen, between)
+                asked, again = replace(asked, scaling=scale), Start(found.z, found.multipliers)
+                nearer = solved_as(problem, asked, again, chosen, between)
                 found = continued(found, nearer) if nearer.status.success else found
             return (problem, time.perf_counter() - begin), found
 

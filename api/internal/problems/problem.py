@@ -235,12 +235,13 @@ def _spreads(
     model: Model, trials: Sequence[Experiment], objective: Objective
 ) -> dict[str, sp.Expr]:
     """Standard deviations that are expressions, of which the model has outputs, by measurement;
-    none if the objective has no measurements. Raises `ValueError` beside a loss."""
+    none if the objective has no measurements. Raises `ValueError` beside a loss that is no
+    likelihood."""
     names = {name: output for trial in trials for name, output in trial.std_outputs.items()}
-    if names and objective.loss is not None:
+    if names and objective.loss is not None and not objective.loss.likelihood:
         raise ValueError(
-            f"std of {next(iter(names))} is an expression, for which the noise is normal, and the "
-            f"objective has the loss {objective.loss.name}; give std as a number, or leave that out"
+            f"std of {next(iter(names))} is an expression, and the loss {objective.loss.name} is "
+            "no density, so that nothing tells it; take loss='student', or give std as a number"
         )
     return {n: model.outputs[output] for n, output in names.items() if objective.least_squares}
 

@@ -42,7 +42,8 @@ def residual_problem(
                 e = sp.Piecewise((e / std, w > 0), (0, True))
                 if name not in problem.sides:
                     logs.append(sp.Piecewise((sp.sqrt(2) * w * sp.log(std), w > 0), (0, True)))
-            r = e if objective.loss is None else objective.loss.root(e)
+            loss = objective.loss if std is None else None
+            r = e if loss is None else loss.root(e)
             residuals.append(sp.sqrt(objective.least_squares) * r)
             signals += [y, w]
         residuals += [sp.sqrt(objective.least_squares) * log for log in logs]
