@@ -38,8 +38,8 @@ def shooting_of(tables: Tables, file: FileModel, **options: Any) -> Shooting:
 
 @dataclass(frozen=True)
 class _Channel:
-    """What measurements with equal formulas of observable and noise are compared with. std : an
-    expression; None where each sample has a number."""
+    """Channel of measurements with equal formulas of observable and noise. std : an expression; None
+    where each sample has a number."""
 
     observable: str
     shown: sp.Expr
@@ -108,8 +108,8 @@ class _Translation:
         return found
 
     def _formulas(self, row: Measurement) -> tuple[sp.Expr, sp.Expr]:
-        """What a measurement is compared with, on its scale, and its noise, as expressions of what
-        the model has."""
+        """Observable of a measurement on its scale, and its noise, as expressions of what the model
+        has."""
         told = self.tables.observables[row.observable]
         given = zip(told.placeholders, row.replaced, strict=True)
         more = zip(told.noise_placeholders, row.noise_replaced, strict=True)

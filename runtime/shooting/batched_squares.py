@@ -71,7 +71,7 @@ class Problem(NamedTuple):
     level: float = 0.0
 
     def share(self, J: Array) -> Array:
-        """What shares of J are taken of."""
+        """Size of J, of which shares are taken."""
         return np.maximum(np.abs(J), self.level)
 
 

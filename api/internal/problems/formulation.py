@@ -35,13 +35,7 @@ from kinesym.internal.problems.interior_conditions import Moment, check_within, 
 from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.observer import Observer, asked_observer
-from kinesym.internal.problems.parameters import (
-    Unknown,
-    check_set,
-    checked_unknowns,
-    is_random,
-    known_values,
-)
+from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, trial_values
 from kinesym.internal.problems.per_trial import OneTrial, PerTrial
 from kinesym.internal.problems.phases import Posed, check_starts, posed
 from kinesym.internal.problems.problem import (
@@ -74,17 +68,15 @@ class Draft:
     """State of a question between two rewrites.
 
     The fields from `system` to `unknown_inputs` start as the arguments of `Collocation` and hold
-    them as far as they are rewritten. phases : links and per-phase parts of a motion in several
-    phases. observer : model that tracks the record, if `homotopy="data"` asks for one. noises :
-    names of process noise by those of the inputs of unit intensity behind it. steps : limits on the
-    rates of inputs over each interval, see `Step`. moments : conditions at times that are
-    parameters, see `Moment`. followed : inputs that may be on any grid, as they follow from others.
-    posed : checked model, trials and conditions, which replace the first fields from `_conditions`
-    on. records : unknown parameters, with bounds, owners and priors. values : values of the known
-    parameters, by trial. inputs : unknown inputs, by name. written : model before its jumps were
-    rewritten. jumps : inputs that stand for jumps at known times. histories : parameters that stand
-    for signals before the start. delays : unknown delays of sensors. notes : warnings for the user
-    about results that cannot be relied on.
+    them as far as they are rewritten. phases : links and parts of a motion in phases. observer :
+    model that tracks the record. noises : names of process noise by those of the inputs behind it.
+    steps : limits on rates of inputs, see `Step`. moments : conditions at unknown times, see
+    `Moment`. followed : inputs that follow from others, on any grid. posed : checked model, trials
+    and conditions, which replace the first fields from `_conditions` on. records : unknown
+    parameters, with bounds, owners and priors. values : values of the known parameters, by trial.
+    inputs : unknown inputs, by name. written : model before its jumps were rewritten. jumps :
+    inputs that stand for jumps at known times. histories : parameters that stand for signals before
+    the start. delays : unknown delays of sensors. notes : warnings for the user.
     """
 
     question: Question
@@ -132,15 +124,10 @@ def _phases(draft: Draft) -> Draft:
 
 def _sensors(draft: Draft) -> Draft:
     """Add the channels of sensors (gain, bias, delay), and expressions of noise, to the model as
-    outputs."""
+    outputs; write expressions that all trials set a parameter to into it."""
     system = with_noise(with_sensors(draft.system, draft.question.sensors), draft.trials)
-    return replace(draft, system=system)
-
-
-def _settings(draft: Draft) -> Draft:
-    """Write expressions that all trials set a parameter to into the model."""
     conditions = (draft.objective, draft.boundary, draft.path)
-    system, trials = with_settings(draft.system, draft.trials, *conditions)
+    system, trials = with_settings(system, draft.trials, *conditions)
     return replace(draft, system=system, trials=trials)
 
 
@@ -244,8 +231,7 @@ def _parameters(draft: Draft) -> Draft:
     if model.index.value is not None:  # else unknown inputs may determine what is left
         check_index(model, draft.index, f"the scheme {draft.scheme.title}")
     known = {} if draft.known is None else draft.known
-    check_set(draft.posed.trials, records)
-    values = known_values(model, records, known, draft.posed.trials)
+    values = trial_values(model, records, known, draft.posed.trials)
     return replace(draft, records=records, values=values, inputs=inputs)
 
 
@@ -293,7 +279,6 @@ def _sensor_delays(draft: Draft) -> Draft:
 REWRITES: Sequence[Callable[[Draft], Draft]] = (
     _phases,
     _sensors,
-    _settings,
     _homotopy,
     _process_noise,
     _controls,

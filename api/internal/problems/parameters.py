@@ -228,7 +228,19 @@ def known_values(
     return found
 
 
-def check_set(trials: Sequence[Experiment], unknown: Collection[str]) -> None:
+def trial_values(
+    model: Model,
+    unknown: Collection[str],
+    known: Mapping[Any, float],
+    trials: Sequence[Experiment],
+) -> list[dict[str, float]]:
+    """Values of the known parameters of a model by trial, for collocation, which takes numbers of
+    trials only. Raises as `known_values`."""
+    _check_set(trials, unknown)
+    return known_values(model, unknown, known, trials)
+
+
+def _check_set(trials: Sequence[Experiment], unknown: Collection[str]) -> None:
     """Raise `ValueError` for parameters that trials set to expressions, or although they are
     unknown, and for steady states before a record, which collocation does not take."""
     for k, trial in enumerate(trials):
