@@ -38,8 +38,8 @@ def shooting_of(tables: Tables, file: FileModel, **options: Any) -> Shooting:
 
 @dataclass(frozen=True)
 class _Channel:
-    """Channel of measurements with equal formulas of observable and noise. std : an expression; None
-    where each sample has a number."""
+    """Channel of measurements with equal formulas of observable and noise. std : an expression;
+    None where each sample has a number."""
 
     observable: str
     shown: sp.Expr

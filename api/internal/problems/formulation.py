@@ -123,8 +123,7 @@ def _phases(draft: Draft) -> Draft:
 
 
 def _sensors(draft: Draft) -> Draft:
-    """Add the channels of sensors (gain, bias, delay), and expressions of noise, to the model as
-    outputs; write expressions that all trials set a parameter to into it."""
+    """Add sensors and expressions of noise to the model; write expressions of parameters in it."""
     system = with_noise(with_sensors(draft.system, draft.question.sensors), draft.trials)
     conditions = (draft.objective, draft.boundary, draft.path)
     system, trials = with_settings(system, draft.trials, *conditions)
