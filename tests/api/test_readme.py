@@ -268,7 +268,14 @@ SAMPLERS = ("emcee", "jax", "blackjax")
 #: Pages whose examples need a package that few have.
 PEERS = {"migration/opty": "opty", "migration/casadi": "casadi", "how-to/fmu": "fmpy"}
 #: What runs in other pages, or says how others are found.
-WORDS = {"reliability", "how-to/index", "tutorial/index", "api/index", "migration/index"}
+WORDS = {
+    "reliability",
+    "benchmarks/motion",
+    "how-to/index",
+    "tutorial/index",
+    "api/index",
+    "migration/index",
+}
 WORDS |= {page for page in PAGES if page.startswith("theory/")}
 
 #: Packages, which pages are about as a whole.

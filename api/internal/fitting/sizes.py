@@ -203,7 +203,8 @@ def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
 
 def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
     """Scaling factor of the objective; 1 without one, and with absolute values, each about 1."""
-    if problem.symbolic.aimless or problem.estimation.kinked:
+    loss = problem.symbolic.objective.loss
+    if problem.symbolic.aimless or (loss is not None and loss.kinked):
         return 1.0
     on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
     slope = problem.nlp.gradient(z) * size

@@ -205,7 +205,8 @@ def shooting_arguments(
     """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
     what does not fit. Implicit steps are fixed if their number per interval is given, or with
     delays."""
-    if objective is not None and objective.loss is not None and objective.loss.kinked:
+    loss = objective.loss if isinstance(objective, Objective) else None
+    if loss is not None and loss.kinked:
         raise ValueError(
             "absolute values, loss='laplace', have a kink at each sample, over which ks.Shooting "
             "does not step; use ks.Collocation, or loss='student'"
