@@ -65,7 +65,7 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
 def first_barrier(problem: Discretisation) -> float | None:
     """First barrier parameter; None for one that adapts to the iterates, which is for bounds of
     problems that are no misfits, or have absolute values."""
-    if problem.estimation.kinked:
+    if _kinked(problem):
         return None
     if problem.symbolic.objective.least_squares:
         return _SOFT
@@ -201,10 +201,15 @@ def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
     return own, ramp
 
 
+def _kinked(problem: Discretisation) -> bool:
+    """Whether the objective has absolute values of residuals."""
+    loss = problem.symbolic.objective.loss
+    return loss is not None and loss.kinked
+
+
 def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
     """Scaling factor of the objective; 1 without one, and with absolute values, each about 1."""
-    loss = problem.symbolic.objective.loss
-    if problem.symbolic.aimless or (loss is not None and loss.kinked):
+    if problem.symbolic.aimless or _kinked(problem):
         return 1.0
     on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
     slope = problem.nlp.gradient(z) * size
