@@ -14,6 +14,7 @@ from kinesym.base.extras import required
 from kinesym.base.notebook import Displayed
 from kinesym.models.files import petab_v1, petab_v2
 from kinesym.models.files.petab import Tables, check_measurements, check_names
+from kinesym.models.files.petab_write import written_again
 from kinesym.models.files.sbml import FileModel, model_of
 from kinesym.models.files.sbml_document import document_of
 from kinesym.petab_fits import shooting_of
@@ -57,7 +58,7 @@ def read(path: str | Path) -> Problem:
             if name in document.by_id:
                 raise ValueError(f"{name} is a word of formulas, and a name in the model")
         check_names(tables, model.model)
-        return Problem(tables, model)
+        return Problem(tables, model, file)
 
 
 def _entries(file: Path) -> dict[str, Any]:
@@ -74,10 +75,12 @@ def _entries(file: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem(Displayed):
-    """A problem in PEtab: its `tables`, and the model of its `file` with the start."""
+    """A problem in PEtab: its `tables`, the model of its `file` with the start, and the `path` of
+    its YAML file."""
 
     tables: Tables
     file: FileModel
+    path: Path
 
     @cached_property
     def nominal(self) -> dict[str, float]:
@@ -123,17 +126,32 @@ class Problem(Displayed):
         values : of parameters, on linear scale; the nominal ones where not given. Raises
         `ValueError` for unknown names, parameters without a value, and runs that end early.
         """
-        given = mapping({} if values is None else values, "values")
-        known = dict(self.nominal)
-        for key, value in given.items():
-            name = key_name(key)
-            check_known(name, self.tables.parameters, f"{name} is no parameter of the problem")
-            known[name] = one_number(value, name)
+        known = {**self.nominal, **self._named({} if values is None else values)}
         for name, row in self.tables.parameters.items():
             if name not in known:
                 kind = "unknown" if row.estimated else "known"
                 raise ValueError(f"the {kind} parameter {name} has no nominal value; give values")
         return simulated(self.tables, self.file, known)
+
+    def write(self, folder: str | Path, values: Mapping[Any, float] | None = None) -> Path:
+        """Write the problem into another folder: its files as they are, but with these nominal
+        values in the table of parameters, so that `problem.write("found", fit.parameters)` keeps a
+        fit for all tools that read PEtab.
+
+        values : of parameters, on linear scale. Returns the path of the YAML file. Raises
+        `ValueError` for unknown names, values that are no numbers, and the problem's own folder.
+        """
+        found = self._named({} if values is None else values)
+        return written_again(self.path, _entries(self.path), Path(folder), found)
+
+    def _named(self, values: Any) -> dict[str, float]:
+        """Values of parameters by name."""
+        found = dict[str, float]()
+        for key, value in mapping(values, "values").items():
+            name = key_name(key)
+            check_known(name, self.tables.parameters, f"{name} is no parameter of the problem")
+            found[name] = one_number(value, name)
+        return found
 
     def __str__(self) -> str:
         rows = [("parameter", "nominal", "low", "high", "scale")]

@@ -114,7 +114,7 @@ class Simulated(Displayed):
             here = here[np.argsort(self.time[here], kind="stable")]
             color = f"C{number % 10}"
             axis.plot(self.time[here], self.measurement[here], ".", color=color)
-            axis.plot(self.time[here], self.simulation[here], "-", color=color, lw=1)
+            axis.plot(self.time[here], self.simulation[here], "_-", color=color, lw=1)
         axis.set_title(plain(name), fontsize="medium")
 
     @property

@@ -261,3 +261,17 @@ def test_measured_steady_states_are_not_fitted(suite, tmp_path):
     problem = ks.petab.read(tmp_path / "_0002.yaml")
     with pytest.raises(ValueError, match=r"line .*: a steady state is measured, which is not fit"):
         problem.fit()
+
+
+def test_a_fit_is_written_as_nominal_values(folder, tmp_path):
+    problem = ks.petab.read(folder / "0002.yaml")
+    path = problem.write(tmp_path / "again" / "there", {"k1": 0.1 + 0.2})
+    again = ks.petab.read(path)
+    assert again.nominal == {**problem.nominal, "k1": 0.1 + 0.2}
+    assert again.unknown == problem.unknown
+    found = again.simulate().log_likelihood
+    assert found == pytest.approx(problem.simulate({"k1": 0.3}).log_likelihood, rel=1e-12)
+    with pytest.raises(ValueError, match="is the folder of the problem; give another one"):
+        problem.write(folder)
+    with pytest.raises(ValueError, match="k9 is no parameter of the problem"):
+        problem.write(tmp_path / "other", {"k9": 1.0})
