@@ -1,13 +1,13 @@
 """From how many random starts are problems solved: plainly, by the ladder, by CasADi and opty?
 
-The 17 problems of `published.py`, and six identifications. Starts are those of `multistart` with
-`detour=1`, and the same for all: parameters log-uniform within a factor of ten of what is
-published, or true where the record is simulated; trajectories that are not measured are those of
-the guess, a course between the conditions at the ends where there is none, plus correlated noise as
-large as themselves; measured ones are as measured. A start counts if it ends at the best optimum
-that is known, to 1e-5. Each solve may take 500 iterations, with the ladder as many as by default,
-and 10 s of CPU time. For the ladder, fits declare `homotopy="data"` where a measured state can be
-tied.
+The 20 problems of `published.PROBLEMS`, and six identifications. Starts are those of `multistart`
+with `detour=1`, and the same for all: parameters log-uniform within a factor of ten of what is
+published, or true where the record is simulated, and within their bounds; trajectories that are not
+measured are those of the guess, a course between the conditions at the ends where there is none,
+plus correlated noise as large as themselves; measured ones are as measured. A start counts if it
+ends at the best optimum that is known, to 1e-5. Each solve may take 500 iterations, with the ladder
+as many as by default, and 10 s of CPU time. For the ladder, fits declare `homotopy="data"` where a
+measured state can be tied.
 
 CasADi gets our nonlinear program function by function, and IPOPT as it is by default there; so does
 opty, with the objective and its gradient, where it has the scheme, else the same problem by the
@@ -160,6 +160,8 @@ def points(problem: ks.Collocation, about: Published, count: int) -> list[Array]
     # about 1 where neither a solution nor a guess is published
     ranges = {name: (0.1, 10.0) for name, p in zip(names, values, strict=True) if p == 0.0}
     ranges |= {name: (0.1 * p, 10.0 * p) for name, (p, _) in about.parameters.items()}
+    sides = dict(zip(names, zip(low, high, strict=True), strict=True))
+    ranges = {n: (max(a, sides[n][0]), min(b, sides[n][1])) for n, (a, b) in ranges.items()}
     rows = drawn(ranges_of(names, values, (low, high), ranges), count, 1)
     return list(starting_points(problem.problem, guess, rows, names, 1.0, 1))
 
