@@ -69,3 +69,15 @@ def test_the_same_by_casadi(tmp_path):
     delayed = starts.stated("reaction_time", 0).posed()
     with pytest.raises(ValueError, match="delays"):
         starts.CONTENDERS["casadi"](delayed, delayed.pack(), str(tmp_path))
+
+
+@pytest.mark.study
+def test_a_swing_up_whose_duration_leads_nowhere():
+    """Neither the trajectories of this start nor coarse grids lead to a solution, nor does the
+    duration of the guess, 5 s, but that of the first guess does."""
+    about = starts.stated("swing_up", 501)
+    problem = about.posed(threads=1)
+    begin = starts.points(problem, about, 4)[3]
+    solution = problem.solve(begin, ladder=True)
+    assert solution.success
+    assert any("trajectories and durations of the guess" in note for note in solution.notes)

@@ -75,7 +75,7 @@ _FROM_LINES = (
 )
 _FROM_ZERO = "no solution was found from straight lines between the conditions, but one from zero"
 _FROM_DATA = (
-    "no solution was found from the trajectories of the guess, but one from what is measured and "
+    "no solution was found from {} of the guess, but one from what is measured and "
     f"straight lines between the conditions{_OTHERS}"
 )
 _FROM_NEAREST = (
@@ -169,6 +169,8 @@ class Attempts:
             limits = (self.budget, self.progress)
             climb = SolverClimb(*limits, solver=fitted_as, chosen=self.chosen)
             found = climbed(self.problem, self.z, found, climb)
+        if goes_on and small and found.status in _LOST and self.problem.layout.free_duration:
+            found = self._from_parameters(found)
         return self._advised(found) if found.status in _LOST else self._no_worse(found)
 
     @property
@@ -263,12 +265,21 @@ class Attempts:
         values: dict[str, Any] = dict(self.problem.parameters(self.z))
         if self.problem.layout.free_duration:
             values["duration"] = self.problem.layout.durations(self.z)
+        return self._from_values(lost, values, "the trajectories")
+
+    def _from_parameters(self, lost: Solution) -> Solution:
+        """Solve from the parameters of the guess alone, without its trajectories and durations."""
+        values = dict(self.problem.parameters(self.z))
+        return self._from_values(lost, values, "the trajectories and durations")
+
+    def _from_values(self, lost: Solution, values: Mapping[str, Any], without: str) -> Solution:
+        """Solve from values of a guess alone; the lost solution if that finds none."""
         begin = self._begin.pack(values)
         if np.array_equal(begin, self.z) or self.chosen.late:
             return lost
-        say(self.progress, "no solution yet: trying without the trajectories of the guess")
+        say(self.progress, f"no solution yet: trying without {without} of the guess")
         found = self._again(lost, begin)
-        return _noted(found, _FROM_DATA) if found.success else lost
+        return _noted(found, _FROM_DATA.format(without)) if found.success else lost
 
     def _from_nearest(self, lost: Solution) -> Solution:
         """Solve from feasible points, where all conditions are met; see `meeting_points`."""
