@@ -46,8 +46,8 @@ FITS = ["problem", "unknown", "log L, nominal", "log L, fitted", "iterations", "
 FITS += ["best of starts", "within 0.1", "CPU per start [s]"]
 #: Iterations of a fit at most.
 LIMIT = 200
-#: Problems of few unknowns, which are fitted from many starts.
-FEW = 16
+#: Most unknowns of a problem that is fitted, and of one that is fitted from many starts.
+MOST, FEW = 80, 16
 
 
 def seconds() -> float:
@@ -88,6 +88,8 @@ def fitted(path: Path, starts: int) -> list[str]:
     problem = ks.petab.read(path)
     about = [path.parent.name, str(len(problem.unknown))]
     nominal = problem.simulate().log_likelihood
+    if len(problem.unknown) > MOST:
+        return [*about, f"{nominal:.8g}", "-", "-", "not tried", *4 * ["-"]]
     try:
         shooting = problem.shooting()
     except ValueError as error:
