@@ -45,7 +45,7 @@ HEADER += ["later [s]", "log L", "published", "relative difference"]
 FITS = ["problem", "unknown", "log L, nominal", "log L, fitted", "iterations", "status", "CPU [s]"]
 FITS += ["best of starts", "within 0.1", "CPU per start [s]"]
 #: Iterations of a fit at most.
-LIMIT = 100
+LIMIT = 50
 #: Most unknowns of a problem that is fitted, and of one that is fitted from many starts.
 MOST, FEW = 50, 16
 

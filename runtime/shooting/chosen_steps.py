@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,14 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array, located
 from kinesym.runtime.native import HELD, Chain, Run
 from kinesym.runtime.simulation.interval import within
-from kinesym.runtime.simulation.stepper import IVP, RawTrajectories, Stepper, bind, mapped
+from kinesym.runtime.simulation.stepper import (
+    IVP,
+    Diverged,
+    RawTrajectories,
+    Stepper,
+    bind,
+    mapped,
+)
 
 #: Numbers that are recorded of the steps of a trial, at most: 160 MB.
 _MOST_NUMBERS = 2e7
@@ -66,10 +74,9 @@ class ChosenSteps:
         fine[:, ends] = node
         moved = np.zeros((len(inputs), len(self.interval)))
         given = (int(ends[begin]), int(ends[end]), carry, fine, moved, parameters)
-        if isinstance(self.sweep, Chain):
-            self.sweep.adjoint(*given)
-        else:
-            self.sweep.adjoint(*given, self.varied)
+        more = () if isinstance(self.sweep, Chain) else (self.varied,)
+        with _solvable():
+            self.sweep.adjoint(*given, *more)
         for row, slopes, share in zip(inputs, moved, self.shares, strict=True):
             row += np.bincount(self.interval, (1.0 - share) * slopes, len(row))
             row += np.bincount(self.interval + 1, share * slopes, len(row))
@@ -78,8 +85,18 @@ class ChosenSteps:
         """See `Run.tangent`; nodes are those of the grid."""
         ends = self.ends[begin : end + 1] - self.ends[begin]
         fine = np.empty((ends[-1] + 1, *carry.shape))
-        self.sweep.tangent(int(self.ends[begin]), int(self.ends[end]), carry, fine, n_varied)
+        with _solvable():
+            self.sweep.tangent(int(self.ends[begin]), int(self.ends[end]), carry, fine, n_varied)
         along[1:] = fine[ends[1:]]
+
+
+@contextmanager
+def _solvable() -> Iterator[None]:
+    """Raise `Diverged` for steps without derivatives, whose equations are singular."""
+    try:
+        yield
+    except ValueError as error:
+        raise Diverged(str(error)) from error
 
 
 def _at_ends(row: Array, kind: int, interval: NDArray[np.intp], share: Array) -> Array:

@@ -23,6 +23,7 @@ from kinesym.runtime.results.fit import Step
 from kinesym.runtime.shooting.batched_squares import Problem, Squares, minimised
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.shooting.unknowns import Unknowns
+from kinesym.runtime.simulation.stepper import Diverged
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.status import Solve
 
@@ -378,11 +379,15 @@ def scoring(problem: Minimisation, q: Array) -> Endpoint:
 
     def squares(rows: NDArray[np.intp], points: Array) -> Squares:
         at, n = problem.at(points[0]), points.shape[1]
+        none = Squares(np.array([np.inf]), np.zeros((1, n)), np.zeros((1, n, n)))
         J = trials.cost(at)
         if not np.isfinite(J):
-            return Squares(np.array([np.inf]), np.zeros((1, n)), np.zeros((1, n, n)))
-        S = trials.jacobian(at).toarray() * problem.slopes(at)
-        g = problem.gradient(points[0])
+            return none
+        try:
+            S = trials.jacobian(at).toarray() * problem.slopes(at)
+            g = problem.gradient(points[0])
+        except Diverged:  # a step can be singular where the run reaches its end
+            return none
         if not problem.history or problem.history[-1].objective > J:
             problem.note(at, J, float(np.linalg.norm(g)))
         return Squares(np.array([J]), g[None], 2.0 * (S.T @ S)[None])
