@@ -109,12 +109,13 @@ class Problem(Displayed):
 
         guess : of unknown parameters, on linear scale; the nominal values where not given.
         options : of `Shooting.solve`; default: optimizer "least-squares". The log likelihood is
-        that of `problem.simulate(fit.parameters)`. Raises `ValueError` as `shooting`, and as
-        `Shooting.solve` does.
+        that of `problem.simulate(fit.parameters)`. Raises `ValueError` for a name in the guess that
+        is no unknown parameter, as `shooting`, and as `Shooting.solve` does.
         """
-        given = mapping({} if guess is None else guess, "guess")
-        start = {n: v for n, v in self.nominal.items() if n in self.unknown}
-        start |= {key_name(key): value for key, value in given.items()}
+        given = self._named({} if guess is None else guess, "guess")
+        for name in given.keys() - self.unknown.keys():
+            raise ValueError(f"guess: {name} is known, and not to be found")
+        start = {n: v for n, v in {**self.nominal, **given}.items() if n in self.unknown}
         problem = self.shooting()
         found = {name: value for name, value in start.items() if name in problem.names}
         return problem.solve(found, **{"optimizer": "least-squares", **options})
@@ -144,10 +145,10 @@ class Problem(Displayed):
         found = self._named({} if values is None else values)
         return written_again(self.path, _entries(self.path), Path(folder), found)
 
-    def _named(self, values: Any) -> dict[str, float]:
-        """Values of parameters by name."""
+    def _named(self, values: Any, what: str = "values") -> dict[str, float]:
+        """Values of parameters by name; `what` they are, in messages."""
         found = dict[str, float]()
-        for key, value in mapping(values, "values").items():
+        for key, value in mapping(values, what).items():
             name = key_name(key)
             check_known(name, self.tables.parameters, f"{name} is no parameter of the problem")
             found[name] = one_number(value, name)

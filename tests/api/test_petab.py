@@ -263,6 +263,14 @@ def test_measured_steady_states_are_not_fitted(suite, tmp_path):
         problem.fit()
 
 
+def test_names_in_a_guess(suite):
+    problem = ks.petab.read(suite / "v2.0.0" / "sbml" / "0026" / "_0026.yaml")
+    with pytest.raises(ValueError, match="k9 is no parameter of the problem"):
+        problem.fit({"k9": 1.0})
+    with pytest.raises(ValueError, match="guess: initial_B1 is known, and not to be found"):
+        problem.fit({"k1": 1.0, "initial_B1": 1.0})
+
+
 def test_a_fit_is_written_as_nominal_values(folder, tmp_path):
     problem = ks.petab.read(folder / "0002.yaml")
     path = problem.write(tmp_path / "again" / "there", {"k1": 0.1 + 0.2})
