@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, tril
 from scipy.sparse.linalg import splu
+from scipy.special import erfcx
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
@@ -31,6 +32,9 @@ _BEYOND = 10.0
 _SEEN = 1e-3
 #: Variance over the square of a value from which a parameter is not clear, however rough both are.
 _UNCLEAR = 100.0
+#: Standard errors from a bound to the minimum without it from which the density at the bound is
+#: exponential.
+_FAR = 1e3
 #: Relative error of a curvature up to which the matrix confirms it.
 _CONFIRMED = 1e-3
 
@@ -62,6 +66,41 @@ def at_bounds(stiffness: Array, curvature: Array) -> NDArray[np.bool_]:
     """Active bounds of unknowns, (n,) booleans: without the bound the minimum would be far beyond.
     stiffness : of `stiffness_of_bounds`. curvature : of J without bounds, (n,)."""
     return np.asarray((stiffness > 0.0) & (stiffness > _BEYOND * curvature))
+
+
+def slack_stiffness(
+    force: Array, width: Array, curvature: Array, variance: float
+) -> NDArray[np.float64]:
+    """Stiffness S, (k,), with which unknowns at an active bound have the spread that the samples
+    leave them on its inner side, instead of none: others vary with them as far as that.
+
+    force : with which J presses them against the bound, (k,), positive. width : to the other bound.
+    curvature : of J in each, all but the active ones free to follow, (k,). variance : of residuals
+    in units of J. The likelihood exp(-J/(2 variance)) of the distance d from the bound is a
+    truncated normal density, exp(-r d - p d^2/2) on d >= 0 (Johnson, Kotz, Balakrishnan 1994,
+    Continuous Univariate Distributions 1, section 10.1). Its mean square, 2 variance/(curvature +
+    S), is the variance without the bound where nothing presses, and 2/r^2 under a large force; it
+    is at most that of a uniform density.
+    """
+    p, r = np.maximum(curvature, 0.0) / (2.0 * variance), force / (2.0 * variance)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        a = np.minimum(r / np.sqrt(p), _FAR)
+        bare = 1.0 + a**2 - a * np.sqrt(2.0 / np.pi) / erfcx(a / np.sqrt(2.0))
+        square = np.minimum(np.where(a < _FAR, bare / p, 2.0 / r**2), width**2 / 3.0)
+        return np.asarray(np.maximum(2.0 * variance / square - curvature, 0.0))
+
+
+def slackened(
+    kkt: Kkt, held: NDArray[np.intp], bounds: tuple[Array, Array], force: Array, variance: float
+) -> Kkt:
+    """KKT matrix, that is regular, in which variables `held` at active bounds, which are fixed, get
+    the spread of `slack_stiffness`; bounds, force : of all variables, (n,)."""
+    columns, n, (low, high) = kkt.columns(held), len(kkt.stiffness), bounds
+    follow = kkt.factorised().solve_all(-columns[:n], -columns[n:])
+    curvature = columns[held, np.arange(len(held))] + (columns * follow).sum(axis=0)
+    stiffness, force, width = kkt.stiffness.copy(), np.abs(force[held]), (high - low)[held]
+    stiffness[held] = slack_stiffness(force, width, curvature, variance)
+    return replace(kkt, stiffness=stiffness)
 
 
 def downhill(gradient: Array) -> tuple[Array, Array]:
@@ -153,8 +192,8 @@ def parameter_confidence(nlp: NLP, kkt: Kkt, z: Array, known: Spreads) -> Confid
     For an objective J = -2 log(likelihood) + const, such as the least squares of measurements with
     their true standard deviations, the covariance is 2 R^-1, where R is the Hessian of J in the
     parameters after the trajectories have followed (the reduced Hessian). R^-1 is the parameter
-    block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound is fixed there,
-    with variance zero. Undetermined parameters have NaN, and notes say which can be exchanged for
+    block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound has
+    variance zero; others vary with what the samples leave it on the inner side, see `slackened`. Undetermined parameters have NaN, and notes say which can be exchanged for
     which. On a logarithmic scale the curvature is that in log p, from which the covariance of p
     follows to first order. known : spreads of the parameters. Raises `ValueError` if the curvature
     is not positive.
@@ -357,10 +396,27 @@ def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = 
     free = np.flatnonzero(~held)
     covariance = np.zeros((held.size, held.size))
     part, rank = least_squares_covariance(slopes[:, free], found.objective, samples)
-    covariance[np.ix_(free, free)] = part
     variance = _variance(found.objective, samples, rank)
+    covariance[np.ix_(free, free)] = part + _with_held(found, slopes, held, variance)
     about = found.judged(free, slopes[:, free].T @ slopes[:, free], variance)
     return Confidence(held, covariance, *about, len(free) - rank)
+
+
+def _with_held(
+    found: Estimate, slopes: Array, held: NDArray[np.bool_], variance: float
+) -> Array | float:
+    """Covariance (r, r) of free unknowns with those at active bounds, see `slack_stiffness`."""
+    (low, high), push = found.bounds, np.abs(found.gradient)
+    loose = held & (low < high)
+    if not (loose.any() and variance > 0.0):
+        return 0.0
+    follow = -np.linalg.lstsq(slopes[:, ~held], slopes[:, loose], rcond=None)[0]
+    left = slopes[:, loose] + slopes[:, ~held] @ follow
+    curvature = 2.0 * left.T @ left
+    width = (high - low)[loose]
+    stiffness = slack_stiffness(push[loose], width, np.diag(curvature), variance)
+    spread = 2.0 * variance * _inverse(curvature + np.diag(stiffness))
+    return np.asarray(follow @ spread @ follow.T)
 
 
 def confidence_of_segments(
@@ -379,14 +435,21 @@ def confidence_of_segments(
     kkt = Kkt(_entries(tril(hessian)), _entries(gaps), stiff, np.zeros(gaps.shape[0]))
     names = [found.names[k] for k in first]
     try:
-        spread = spreads(kkt, first, np.zeros(n))
-        known = confidence_of_spreads(spread, stiff[first], names, found.values[first])
+        inverse = spreads(kkt, first, np.zeros(n))
+        known = confidence_of_spreads(inverse, stiff[first], names, found.values[first])
     except ValueError as error:
         return Confidence(held, covariance, np.inf, [str(error)], None, gaps.shape[0])
     held[first] = known.held
     left = ~known.held
     variance = _variance(found.objective, samples, int(left.sum()))
-    covariance[np.ix_(first, first)] = variance * known.covariance
+    loose = first[known.held & (found.bounds[0] < found.bounds[1])[first]]
+    if len(loose) and variance > 0.0 and not known.notes:
+        fixed = replace(kkt, stiffness=np.where(held, np.inf, stiff))
+        free = slackened(fixed, loose, found.bounds, push[0] - push[1], variance)
+        spread = free.factorised().inverse(first) * np.outer(left, left)
+        covariance[np.ix_(first, first)] = 2.0 * variance * spread
+    else:
+        covariance[np.ix_(first, first)] = variance * known.covariance
     if known.notes and known.directions is not None:
         ways = np.zeros((n, known.directions.shape[1]))
         ways[first] = known.directions

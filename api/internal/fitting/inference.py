@@ -197,7 +197,8 @@ class CollocationInference:
         """The column (n,) of the inverse of the matrix for the derivatives of a quantity."""
         sides = np.zeros((self.nlp.n_variables, 1))
         np.add.at(sides[:, 0], quantity.places, slopes)
-        return self._factors.solve(sides, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
+        kkt = self.here.slackened.kkt
+        return solver(kkt).solve(sides, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
 
     def _parameter(self, row: int) -> Quantity:
         """An unknown parameter, as z has it."""
