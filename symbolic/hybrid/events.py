@@ -25,7 +25,8 @@ class Event:
     the guard is found beyond zero after another event; for switches without a reset that moves the
     guard. stop : the simulation ends; failure : it does, with a warning.
 
-    Events happen in the order of their times, at equal times in that of their declaration.
+    Events happen in the order of their times, at equal times in that of their declaration; a sample
+    at the known time of one shows the states after it. At the last time of a run none happens.
     Derivatives cross it by the saltation matrix, of guard, reset map and the x' before and after.
     Raises `ValueError` for what does not fit.
     """

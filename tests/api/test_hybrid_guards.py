@@ -359,3 +359,11 @@ def test_derivatives_across_events_that_follow_at_once():
     np.testing.assert_allclose(f["y"][:, -1], [-0.25, 0.0], atol=1e-12)
     np.testing.assert_allclose([f.at(e)[0] for e in s.run.events], -1.0, atol=1e-12)
     assert s.gradient("y").initial["x"] == pytest.approx(-0.25)
+
+
+def test_a_sample_at_the_time_of_an_event():
+    """Shows the state after it; at the last time of a run no event happens."""
+    dose = kh.Event("dose", t - 1, 1, resets={x: x + 10})
+    system, start = kh.Hybrid(LINE, events=[dose]), {x: 0.0}
+    np.testing.assert_allclose(ks.simulate(system, [0, 1, 2], start)["x"], [0, 11, 12])
+    np.testing.assert_allclose(ks.simulate(system, [0, 0.5, 1], start)["x"], [0, 0.5, 1])
