@@ -15,6 +15,7 @@ import sympy as sp
 from kinesym.internal.problems.parameters import log_scale, lognormal, normal
 from kinesym.models.files.petab import Measurement, Parameter, Period, Tables
 from kinesym.models.files.sbml import FileModel
+from kinesym.models.files.sbml_start import after_events
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.steady import Steady, steady
 from kinesym.shooting import Shooting
@@ -193,7 +194,8 @@ class _Translation:
     def _initial(self, experiment: str) -> dict[str, Any]:
         before, period = self._periods(experiment)
         changes = self._changes(before or period)[1]
-        return {**self.file.starts, **changes}
+        starts = {**self.file.starts, **changes}
+        return after_events(self.file.system, self.file.at_start, starts, {})
 
 
 def unknown_of(parameter: Parameter) -> Any:

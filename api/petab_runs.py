@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.models.files.petab import Measurement, Period, Tables
 from kinesym.models.files.sbml import FileModel
+from kinesym.models.files.sbml_start import after_events
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.simulated import Simulated
 from kinesym.simulation import simulate
 from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.table import NumericFunction
@@ -154,10 +157,8 @@ class _Course:
         starts = {x: e for x, e in self.file.starts.items() if x not in changes}
         self.state = {x: float(self.evaluate(e, self.known)) for x, e in starts.items()}
         self.state |= {x: changes[x] for x in self.names if x in changes}
-        now = {**self.known, **self.state, "time": 0.0}
-        for name, e in self.file.at_start.items():
-            if self.evaluate(self._whole(e), now) >= 0.0:
-                raise ValueError(f"event {name} happens at the start, which is not read")
+        begun = after_events(self.file.system, self.file.at_start, self.state, self.known)
+        self.state = {name: float(value) for name, value in begun.items()}
 
     def _derive(self, told: Collection[str]) -> None:
         """Parameters that the model derives from others, but those that something else tells."""
@@ -171,17 +172,39 @@ class _Course:
         changes = {n: float(self.evaluate(e, now)) for n, e in period.changes.items()}
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
         self.state |= {name: v for name, v in changes.items() if name in self.names}
-        for name, guard in self._guards(period.time).items():
-            if before[name] <= 0.0 <= guard:
-                when = f"as the period at {period.time:g} begins"
-                raise ValueError(f"event {name} happens {when}, which is not read")
+        after = self._guards(period.time)
+        for name in [name for name, guard in after.items() if before[name] <= 0.0 <= guard]:
+            self._happen(name, period.time, before[name] < 0.0)
+
+    def _happen(self, name: str, time: float, passed: bool) -> None:
+        """Reset the states by an event that the beginning of a period triggers; passed : whether
+        its guard was negative before."""
+        events = {e.name: e for e in self._events}
+        if not passed and events[name].guard.atoms(AppliedUndef):
+            raise ValueError(
+                f"event {name} is at its trigger as the period at {time:g} begins, which is not "
+                "read"
+            )
+        now = {**self.known, **self.state, "time": time}
+        guards = self._guards(time)
+        resets = {name_of(x): self._whole(e) for x, e in events[name].resets.items()}
+        self.state |= {x: float(self.evaluate(e, now)) for x, e in resets.items()}
+        for other, guard in self._guards(time).items():
+            if guards[other] < 0.0 <= guard:
+                raise ValueError(
+                    f"event {other} follows from {name} as the period at {time:g} begins, which is "
+                    "not read"
+                )
 
     def _guards(self, time: float) -> dict[str, float]:
         """Guards of the events, which happen where they rise through zero."""
-        system = self.file.system
-        events = system.events if isinstance(system, Hybrid) else ()
         now = {**self.known, **self.state, "time": time}
-        return {e.name: float(self.evaluate(self._whole(e.guard), now)) for e in events}
+        return {e.name: float(self.evaluate(self._whole(e.guard), now)) for e in self._events}
+
+    @property
+    def _events(self) -> Sequence[Event]:
+        system = self.file.system
+        return system.events if isinstance(system, Hybrid) else ()
 
     def _whole(self, e: sp.Expr) -> sp.Expr:
         """An expression with intermediates of the model written out."""

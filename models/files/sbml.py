@@ -6,7 +6,7 @@ Sections are those of SBML Level 3 Version 2 Core (https://sbml.org/specificatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -20,11 +20,12 @@ from kinesym.models.files.sbml_document import Document, document_of, math_of, v
 from kinesym.models.files.sbml_events import events_of, happening_at_start
 from kinesym.models.files.sbml_math import own_name
 from kinesym.models.files.sbml_roles import Roles
+from kinesym.models.files.sbml_start import after_events, unrolled
 from kinesym.models.files.sbml_units import units_of
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import t
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +35,8 @@ class FileModel(Displayed):
     system : the model, or a hybrid model if it has events. starts : value of each state at the
     start by name, a number or an expression of parameters. derived : the same of parameters that
     depend on others unless something else is said. at_start : of events that happen at the start,
-    or as soon as time goes on, where their expression is not negative; runs do not know these.
+    or as soon as time goes on, where their expression is not negative; starts do not have these
+    yet, see `after_events`.
     """
 
     system: Model | Hybrid
@@ -60,23 +62,13 @@ def read(path: str | Path) -> FileModel:
     outputs under their names. Units of the file are those of the model.
 
     Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
-    not read: Level 1, delays, events with priorities or at the start, fast reactions, packages of
-    Level 3 that change equations.
+    not read: Level 1, delays, events with priorities, fast reactions, packages of Level 3 that
+    change equations.
     """
     with naming(path):
         file = model_of(document_of(path))
-        _check_start(file)
-        return file
-
-
-def _check_start(file: FileModel) -> None:
-    """Raise `ValueError` for an event at the start."""
-    known = {**dict(file.model.intermediates), t: sp.S.Zero}
-    known |= {x: file.starts[name_of(x)] for x in file.model.states if name_of(x) in file.starts}
-    for name, e in file.at_start.items():
-        now = _unrolled(e, known).subs(file.model.values)
-        if now.is_number and now >= 0:
-            raise ValueError(f"event {name} happens at the start, which is not read")
+        starts = after_events(file.system, file.at_start, file.starts, {})
+        return replace(file, starts=starts, at_start={})
 
 
 def model_of(document: Document, free: Iterable[str] = ()) -> FileModel:
@@ -134,13 +126,6 @@ def _within(e: sp.Expr, rows: Mapping[sp.Symbol, sp.Expr]) -> set[Any]:
     return found
 
 
-def _unrolled(e: sp.Expr, rows: Mapping[Any, sp.Expr]) -> sp.Expr:
-    """An expression with what is determined in it written out."""
-    while atoms_of(e) & rows.keys():
-        e = e.xreplace(dict(rows))
-    return e
-
-
 def _ordered(rows: Mapping[sp.Symbol, sp.Expr]) -> list[tuple[sp.Symbol, sp.Expr]]:
     """Rows, each after those that it uses. Raises `ValueError` where they go in a circle."""
     # here: from the standard library, for this alone
@@ -181,7 +166,7 @@ def _balance(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr], name: str) -> sp.E
     change = factor * sp.Add(*changes)
     if roles.is_amount(name):
         return x.diff(t) - change
-    size = _unrolled(roles.symbols[roles.home(name)], rows)
+    size = unrolled(roles.symbols[roles.home(name)], rows)
     if size in roles.parameters.values():
         return x.diff(t) - change / size
     return (size * x).diff(t) - change

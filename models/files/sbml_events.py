@@ -5,7 +5,7 @@ Sections are those of SBML Level 3 Version 2 Core (https://sbml.org/specificatio
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -19,6 +19,9 @@ from kinesym.models.files.sbml_roles import Roles
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.names import name_of, t
+
+#: Relative time by which what happens after a time happens after it.
+_JUST_AFTER = 1e-12
 
 
 def events_of(roles: Roles) -> list[Event]:
@@ -43,16 +46,23 @@ def happening_at_start(roles: Roles, events: Sequence[Event]) -> dict[str, sp.Ex
     these are not negative."""
     moving = moving_in(roles)
     names, found = {e.guard: e.name for e in events}, dict[str, sp.Expr]()
+    before = dict[str, bool]()
     for k, e in enumerate(roles.document.each("Events")):
         name = _name(e, k)
         trigger = e.find("trigger")
         condition = roles.condition(math_of(trigger), f"the trigger of event {name}")
         guard = guard_of(condition, name, moving)
-        if trigger is not None and not flag(trigger, "initialValue", True):
+        told = trigger is None or flag(trigger, "initialValue", True)
+        if before.setdefault(names[guard], told) != told:
+            raise ValueError(
+                f"the events {names[guard]} have one trigger, but differ in whether it was true "
+                "before the start, which is not read"
+            )
+        if not told:
             found[names[guard]] = guard
             continue
         strict = condition.atoms(sp.StrictGreaterThan, sp.StrictLessThan)
-        if strict and _moves(condition, moving):
+        if strict and guard.atoms(AppliedUndef) and _moves(condition, moving):
             found.setdefault(names[guard], -sp.Abs(guard))
     return found
 
@@ -72,10 +82,22 @@ def _event(roles: Roles, e: Element, number: int) -> Event:
     resets = dict[Any, sp.Expr]()
     for a in listed(e, "EventAssignments"):
         what = a.get("variable", "")
-        if roles.elements[what].tag == "compartment":
-            raise ValueError(f"event {name} sets the size of compartment {what}, which is not read")
         resets[roles.states[what]] = roles.formula(math_of(a), f"event {name}, {what}")
+    resets |= _diluted(roles, resets)
     return Event(name, guard_of(condition, name, moving_in(roles)), 1, resets=resets)
+
+
+def _diluted(roles: Roles, resets: Mapping[Any, sp.Expr]) -> dict[Any, sp.Expr]:
+    """Concentrations after compartments have got other sizes, which keep the amounts, also those
+    that the same event sets: an assignment is made with the state before the event (section 4.12,
+    cases 01779 and 01780 of the test suite of the format)."""
+    found = dict[Any, sp.Expr]()
+    for species in sorted(roles.diluted & roles.states.keys()):
+        size = roles.symbols[roles.home(species)]
+        if size in resets:
+            x = roles.states[species]
+            found[x] = resets.get(x, x) * size / resets[size]
+    return found
 
 
 def moving_in(roles: Roles) -> set[Any]:
@@ -102,8 +124,18 @@ def guard_of(condition: Any, name: str, moving: Set[Any]) -> sp.Expr:
             return sp.Max(*(guard_of(part, name, moving) for part in condition.args))
         case Relational() if not _moves(condition, moving):
             return sp.Piecewise((1, condition), (-1, True))  # which has a side where both are equal
-        case sp.StrictGreaterThan() | sp.GreaterThan():
+        case sp.GreaterThan():
             return condition.lhs - condition.rhs
-        case sp.StrictLessThan() | sp.LessThan():
+        case sp.LessThan():
             return condition.rhs - condition.lhs
+        case sp.StrictGreaterThan() | sp.StrictLessThan():
+            return _strictly(condition.gts - condition.lts)
     raise ValueError(f"the trigger of event {name} is {condition}, which is not read")
+
+
+def _strictly(guard: sp.Expr) -> sp.Expr:
+    """Guard of a strict condition: one on time is met just after, so that a sample at that time
+    shows the state before."""
+    by_time = guard.diff(t)
+    known = by_time.is_number and not guard.atoms(AppliedUndef)
+    return guard - _JUST_AFTER * (1 + t) if known and by_time > 0 else guard

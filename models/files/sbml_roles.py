@@ -151,7 +151,7 @@ class Roles:
     @cached_property
     def diluted(self) -> set[str]:
         """Species in concentrations whose amount is kept while their compartment changes."""
-        changing = {*self.rates, *self.assignments, *self.implicit}
+        changing = {*self.rates, *self.assignments, *self.implicit, *self.set_by_events}
         every = (species.get("id", "") for species in self.document.each("Species"))
         return {n for n in every if self.home(n) in changing and not self.is_amount(n)}
 

@@ -404,18 +404,82 @@ def test_triggers_of_what_events_set_where_both_sides_are_equal(written):
     assert (on[-1], n[-1], m[-1]) == (1, 1, 1)
 
 
-@pytest.mark.parametrize(
-    "trigger, initial",
-    [("time >= 0", "false"), ("time > 0", "true"), ("x < 1", "true"), ("y < 3", "false")],
-)
-def test_events_at_the_start_are_refused(written, trigger, initial):
+def test_events_at_the_start_happen(written):
+    """Those whose trigger was not true before, with the values before them; one with a strict
+    condition happens just after, and one that was true already does not."""
     path = written(
-        Parameters=[parameter("x", 1, "false"), parameter("y", constant="false")],
-        Rules=[rule("rate", "-x", "x"), rule("assignment", "2*x", "y")],
-        Events=[event("now", trigger, initial, x="5")],
+        Parameters=[parameter("x", 1, "false"), parameter("n", 2, "false"), parameter("k", 3)],
+        Rules=[rule("rate", "-x", "x")],
+        Events=[
+            event("dose", "time >= 0", "false", x="x + k*n", n="5"),
+            event("never", "time + 1 >= 0", x="100"),
+            event("later", "time > 0", n="n + 1"),
+        ],
     )
-    with pytest.raises(ValueError, match="event now happens at the start, which is not read"):
+    x, n = course(ks.sbml.read(path), TIME, ["x", "n"])
+    assert x == pytest.approx(7.0 * np.exp(-TIME), rel=1e-7)
+    assert n.tolist() == [5, *[6] * (len(TIME) - 1)]
+
+
+@pytest.mark.parametrize(
+    "trigger, initial, more, words",
+    [
+        ("x < 1", "true", {}, "event now may happen as soon as time goes on"),
+        ("x < y", "false", {}, "event now happens at the start by the values of parameters"),
+        (
+            "time >= 0",
+            "false",
+            {"next": ("x > 4", "true", "x")},
+            "event next follows from one at the",
+        ),
+        ("time >= 0", "false", {"next": ("x < 2", "false", "x")}, "two events at the start set x"),
+        (
+            "time >= 1",
+            "false",
+            {"next": ("time >= 1", "true", "z")},
+            "now, next .* differ in whether",
+        ),
+    ],
+)
+def test_events_at_the_start_that_are_refused(written, trigger, initial, more, words):
+    path = written(
+        Parameters=[parameter("x", 1, "false"), parameter("y", 2), parameter("z", 1, "false")],
+        Rules=[rule("rate", "-x", "x")],
+        Events=[
+            event("now", trigger, initial, x="5"),
+            *(event(name, *given, **{what: "6"}) for name, (*given, what) in more.items()),
+        ],
+    )
+    with pytest.raises(ValueError, match=words):
         ks.sbml.read(path)
+
+
+@pytest.mark.parametrize("trigger, at_once", [("time >= 0.5", True), ("time > 0.5", False)])
+def test_a_sample_at_the_time_of_an_event(written, trigger, at_once):
+    """A strict condition is not met at that time yet."""
+    path = written(
+        Parameters=[parameter("x", 1, "false")],
+        Rules=[rule("rate", "1", "x")],
+        Events=[event("jump", trigger, x="x + 10")],
+    )
+    (x,) = course(ks.sbml.read(path), np.array([0.0, 0.5, 1.0]), ["x"])
+    assert x == pytest.approx([1.0, 11.5 if at_once else 1.5, 12.0], abs=1e-9)
+
+
+def test_events_that_set_the_size_of_a_compartment(written):
+    """Amounts are kept; a concentration that the same event sets is one in the size before."""
+    path = written(
+        Compartments=[compartment(size=2.0, constant="false")],
+        Species=[
+            species("a", concentration=3.0),
+            species("b", concentration=1.0),
+            species("m", amount=4.0, hasOnlySubstanceUnits="true"),
+        ],
+        Events=[event("pour", "time >= 0.5", c="2*c", b="6", m="m + 1")],
+    )
+    c, a, b, m = course(ks.sbml.read(path), np.array([0.0, 0.25, 1.0]), ["c", "a", "b", "m"])
+    assert (c[1], a[1], b[1], m[1]) == (2, 3, 1, 4)
+    assert (c[-1], a[-1], b[-1], m[-1]) == (4, 1.5, 3, 5)
 
 
 def test_units(written):
