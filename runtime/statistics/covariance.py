@@ -192,9 +192,10 @@ def parameter_confidence(nlp: NLP, kkt: Kkt, z: Array, known: Spreads) -> Confid
     For an objective J = -2 log(likelihood) + const, such as the least squares of measurements with
     their true standard deviations, the covariance is 2 R^-1, where R is the Hessian of J in the
     parameters after the trajectories have followed (the reduced Hessian). R^-1 is the parameter
-    block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound has
-    variance zero; others vary with what the samples leave it on the inner side, see `slackened`. Undetermined parameters have NaN, and notes say which can be exchanged for
-    which. On a logarithmic scale the curvature is that in log p, from which the covariance of p
+    block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound has variance zero;
+    others vary with what the samples leave it on the inner side, see `slackened`. Undetermined
+    parameters have NaN, and notes say which can be exchanged for which. On a logarithmic scale the
+    curvature is that in log p, from which the covariance of p
     follows to first order. known : spreads of the parameters. Raises `ValueError` if the curvature
     is not positive.
     """
