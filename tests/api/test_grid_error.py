@@ -367,3 +367,21 @@ def test_inputs_that_a_scheme_does_not_let_do_what_they_may(unit):
         else:
             assert error < 0.5 * right and freer["k"] == pytest.approx(right, rel=0.15)
             assert fit.grid_error().matters and "standard errors are too small" in str(fit)
+
+
+@pytest.mark.parametrize("nodes, passes", [(4, True), (41, False)])
+def test_a_bound_that_is_passed_between_nodes(nodes, passes):
+    """The clamped beam (Bryson, Denham, Dreyfus 1963): the polynomials of a coarse grid rise
+    above the lid, which holds them at the nodes only."""
+    model = ks.Model("beam", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u])
+    solution = ks.Collocation(
+        model,
+        ks.Experiment(np.linspace(0.0, 1.0, nodes)),
+        unknown_inputs={u: (-10, 10)},
+        objective=ks.Integral(u**2),
+        bounds={x: (0, 0.1)},
+        boundary=[ks.at_start(x), ks.at_start(v) - 1, ks.at_end(x), ks.at_end(v) + 1],
+        scheme="radau-5",
+    ).solve()
+    words = "x passes its bound by 0.0014 between the nodes at t = 0 and 0.3333 s"
+    assert (words in str(solution.grid[0])) == passes

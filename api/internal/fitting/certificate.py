@@ -15,6 +15,7 @@ from kinesym.internal.fitting.delay_breaks import breaks_between_nodes
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.grid import grid_error
 from kinesym.internal.fitting.inference import inference
+from kinesym.internal.fitting.passed_bounds import passed_between_nodes
 from kinesym.internal.fitting.trajectories import Open, idle, undetermined
 from kinesym.runtime.estimation.estimation import Residuals
 from kinesym.runtime.estimation.noise import with_noise
@@ -121,6 +122,7 @@ def _grid_error(here: Curvature, solution: Solution) -> GridError:
     lags = problem.per_trial.lags(problem.formulation.lags)
     given = (lags, problem.layout.states, problem.trials, solution.trials)
     unseen = [breaks_between_nodes(*given, problem.scheme.order)]
+    unseen += [passed_between_nodes(problem, solution.free_vector)]
     unseen += ["the jump between two nodes is not counted"] * problem.formulation.between
     error = replace(error, unseen="; ".join(filter(None, unseen)))
     if estimation.integrated:  # the shifts are those with the parameters held
