@@ -73,7 +73,7 @@ class _Translation:
 
     @property
     def _method(self) -> str:
-        return "dormand-prince" if isinstance(self.file.system, Hybrid) else "radau-5"
+        return "radau-5"
 
     def _check(self) -> None:
         """Raise `ValueError` for what is not fitted."""

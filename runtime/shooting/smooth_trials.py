@@ -34,6 +34,7 @@ from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, most_steps
 from kinesym.runtime.shooting.priors import Priors
+from kinesym.runtime.shooting.resets import Crossed, Interrupted, Reset, by_nodes, crossed
 from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.steady_start import Settled
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
@@ -88,7 +89,8 @@ class SmoothTrials(Simulated):
     loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
     any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
     initial values by state, NaN where unknown. sources : per trial what delayed inputs are of; z
-    has these inputs after the unknown ones.
+    has these inputs after the unknown ones. resets : per trial those at known times, over which
+    implicit methods step.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class SmoothTrials(Simulated):
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
         following: Sequence[Following | Settled | None],
+        resets: Sequence[Sequence[Reset]],
     ) -> None:
         super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
@@ -131,6 +134,9 @@ class SmoothTrials(Simulated):
         self._starts = [unknowns.states.index(x) for x in unknowns.initial]
         self._sources = sources
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
+        pairs = zip(resets, fine, strict=True)
+        self._resets = [by_nodes(own, trial.grid) for own, trial in pairs]
+        self._crossed = [list[Crossed]() for _ in fine]
         self._ends = [np.zeros((len(s), len(unknowns.states))) for s in unknowns.segments]
 
     def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _TrialLoop:
@@ -196,7 +202,8 @@ class SmoothTrials(Simulated):
 
     def _march(self, number: int, starts: Array) -> None:
         """Simulate all segments of a trial; the states at their ends are stored separately."""
-        trial, reached = self._trials[number], self._trials[number].raw.reached
+        trial, about = self._trials[number], self._stepper.about
+        values, free = self._values[number][0], self.unknowns.owned.parameters
         if trial.late is not None:
             states, late = trial.late.march(starts[0])
             trial.states[:], trial.inputs[:] = states, late
@@ -206,11 +213,24 @@ class SmoothTrials(Simulated):
         trial.run.forget()
         for j, (begin, end) in enumerate(self.pieces(number)):
             trial.states[:, begin] = starts[j]
-            reached[:], trial.step[:] = begin + 1, 0.0
-            trial.run.march(self._stepper.loop, begin, end)
-            if reached[0] != end + 1:
-                raise Diverged(f"the simulation of {self.system.name}: {failure(trial.raw, 0)}")
-            self._ends[number][j] = trial.states[:, end]
+            stops = list[Crossed]()
+            for node, resets in self._resets[number]:
+                self._step(trial, begin, node)
+                begin, known = node, dict(zip(about.parameters, values, strict=False))
+                x = trial.states[:, node]
+                stops.append(crossed(node, resets, about.states, x, known, free))
+                trial.states[:, node] = stops[-1].after
+            self._step(trial, begin, end)
+            self._ends[number][j], self._crossed[number] = trial.states[:, end], stops
+
+    def _step(self, trial: _TrialLoop, begin: int, end: int) -> None:
+        """Simulate from one node to another. Raises `Diverged`."""
+        if begin == end:
+            return
+        trial.raw.reached[:], trial.step[:] = begin + 1, 0.0
+        trial.run.march(self._stepper.loop, begin, end)
+        if trial.raw.reached[0] != end + 1:
+            raise Diverged(f"the simulation of {self.system.name}: {failure(trial.raw, 0)}")
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:
         """First and last node of each segment."""
@@ -348,7 +368,7 @@ class SmoothTrials(Simulated):
                 if isinstance(sweeper, Changes):
                     node[:, end] = carry
                     carry, mine = sweeper.adjoint(node, inputs)
-                elif isinstance(sweeper, Chain | ChosenSteps):
+                elif isinstance(sweeper, Chain | ChosenSteps | Interrupted):
                     sweeper.adjoint(begin, end, carry, node, inputs, mine)
                 else:
                     sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
@@ -360,17 +380,20 @@ class SmoothTrials(Simulated):
         result[: len(parameters)] = parameters
         return result
 
-    def _sweepers(self) -> list[Run | Chain | ChosenSteps | Changes]:
+    def _sweepers(self) -> list[Run | Chain | ChosenSteps | Interrupted | Changes]:
         """Sweeps that differentiate the steps of each trial."""
         if any(self._sources):
             return [trial.late.changes for trial in self._trials if trial.late is not None]
         if self._stepper.adaptive:
             about = (self._varied, self._chain)
-            return [ChosenSteps.of(trial.run, trial.raw, *about) for trial in self._trials]
-        return [
-            trial.run if trial.stages is None else self._chain(trial.raw.ivp, trial.stages)
-            for trial in self._trials
-        ]
+            made = [ChosenSteps.of(trial.run, trial.raw, *about) for trial in self._trials]
+        else:
+            made = [
+                trial.run if trial.stages is None else self._chain(trial.raw.ivp, trial.stages)
+                for trial in self._trials
+            ]
+        pairs = zip(made, self._crossed, strict=True)
+        return [Interrupted(sweep, stops) if stops else sweep for sweep, stops in pairs]
 
     def _chain(self, ivp: IVP, stages: tuple[Array, Array]) -> Chain:
         """Equations of all implicit steps of a trial, differentiated at their stages."""
@@ -412,7 +435,7 @@ class SmoothTrials(Simulated):
     def _along(
         self,
         q: Array,
-        sweeper: Run | Chain | ChosenSteps | Changes,
+        sweeper: Run | Chain | ChosenSteps | Interrupted | Changes,
         trial: int,
         piece: int,
         begin: int,

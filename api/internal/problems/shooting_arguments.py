@@ -34,6 +34,12 @@ from kinesym.internal.problems.delay_sources import (
 )
 from kinesym.internal.problems.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
+from kinesym.internal.problems.known_events import (
+    KnownEvent,
+    check_steps_to_events,
+    resets_of,
+    with_nodes,
+)
 from kinesym.internal.problems.parameters import (
     Unknown,
     checked_unknowns,
@@ -62,6 +68,7 @@ from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.shooting.assigned import AssignedTrials
 from kinesym.runtime.shooting.priors import Priors, priors_by_name
+from kinesym.runtime.shooting.resets import Reset
 from kinesym.runtime.shooting.smooth_trials import Evaluated, Residuals, SmoothTrials
 from kinesym.runtime.shooting.steady_start import Settled, SteadyStart, SteadyStates
 from kinesym.runtime.shooting.trials import Simulated, System
@@ -110,8 +117,8 @@ class ShootingArguments:
     starts, signals : of each trial known parameters, initial values, NaN where unknown, with
     whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. delays :
     of sensors, that are unknown; gaps : sentences on samples that are left out for delays.
-    following : of each trial, starts that follow from parameters, NaN in `starts`. switches :
-    inputs that stand for jumps at known times. assignments : what trials set of their parameters;
+    following : of each trial, starts that follow from parameters, NaN in `starts`; resets :
+    those at known times. switches : inputs that stand for jumps at known times. assignments : what trials set of their parameters;
     None if they are simulated with the unknown ones."""
 
     model: Model
@@ -132,6 +139,7 @@ class ShootingArguments:
     gaps: Sequence[str]
     switches: Sequence[str]
     following: Sequence[Following | SteadyStart | None]
+    resets: Sequence[Sequence[Reset]]
     assignments: Assignments | None = None
 
     @cached_property
@@ -195,6 +203,7 @@ def shooting_arguments(
     unknown: Any,
     known: Any,
     initial: Any,
+    events: Sequence[KnownEvent],
     objective: Objective | None,
     method: str | None,
     unknown_inputs: Any,
@@ -202,8 +211,8 @@ def shooting_arguments(
     threads: int | None,
     options: tuple[int | None, float, float],
 ) -> ShootingArguments:
-    """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
-    what does not fit. Implicit steps are fixed if their number per interval is given, or with
+    """Check the arguments of `ks.Shooting`, events : at known times, options : substeps, rtol,
+    atol; raises `ValueError` for what does not fit. Implicit steps are fixed if their number per interval is given, or with
     delays."""
     loss = objective.loss if isinstance(objective, Objective) else None
     if loss is not None and loss.kinked:
@@ -236,6 +245,11 @@ def shooting_arguments(
         model = with_hidden(model, tuple(made.hidden))
     late = delayed(listed, delays_of_sensors(model.outputs), moving, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
+    if events:
+        check_steps_to_events(segments, free, late.unknown)
+    pairs = zip(listed, values, strict=True)
+    resets = [resets_of(events, trial, moving, own) for trial, own in pairs]
+    listed = [with_nodes(trial, own) for trial, own in zip(listed, resets, strict=True)]
     held = HeldSwitches(model, listed)
     if not (hybrid or model.delays):
         held = held_switches(model, listed, moving, values, insert=not free)
@@ -304,6 +318,7 @@ def shooting_arguments(
         gaps=[*late.gaps, *held.notes],
         switches=held.names,
         following=follows,
+        resets=resets,
         assignments=made,
     )
 
@@ -413,6 +428,7 @@ class SmoothProgram:
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
             following=self._following(given),
+            resets=given.resets,
         )
 
     def _following(self, given: ShootingArguments) -> list[Following | Settled | None]:
