@@ -128,10 +128,8 @@ def with_nodes(trial: Experiment, resets: Sequence[Reset]) -> Experiment:
     return trial.on_grid(np.union1d(grid, more)) if more else trial
 
 
-def check_steps_to_events(
-    segments: int, inputs: Mapping[str, Any], late: Mapping[str, Any]
-) -> None:
-    """Raise `ValueError` for what steps from event to event do not take."""
+def check_between(segments: int, inputs: Mapping[str, Any], late: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for what runs between events do not take."""
     for there, what in (
         (segments > 1, "several segments"),
         (bool(inputs), "unknown inputs"),

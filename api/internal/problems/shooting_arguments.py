@@ -36,7 +36,7 @@ from kinesym.internal.problems.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.known_events import (
     KnownEvent,
-    check_steps_to_events,
+    check_between,
     resets_of,
     with_nodes,
 )
@@ -118,8 +118,8 @@ class ShootingArguments:
     whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. delays :
     of sensors, that are unknown; gaps : sentences on samples that are left out for delays.
     following : of each trial, starts that follow from parameters, NaN in `starts`; resets :
-    those at known times. switches : inputs that stand for jumps at known times. assignments : what trials set of their parameters;
-    None if they are simulated with the unknown ones."""
+    those at known times. switches : inputs that stand for jumps at known times. assignments : what
+    trials set of their parameters; None if they are simulated with the unknown ones."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -212,8 +212,8 @@ def shooting_arguments(
     options: tuple[int | None, float, float],
 ) -> ShootingArguments:
     """Check the arguments of `ks.Shooting`, events : at known times, options : substeps, rtol,
-    atol; raises `ValueError` for what does not fit. Implicit steps are fixed if their number per interval is given, or with
-    delays."""
+    atol; raises `ValueError` for what does not fit. Implicit steps are fixed if their number per
+    interval is given, or with delays."""
     loss = objective.loss if isinstance(objective, Objective) else None
     if loss is not None and loss.kinked:
         raise ValueError(
@@ -246,7 +246,7 @@ def shooting_arguments(
     late = delayed(listed, delays_of_sensors(model.outputs), moving, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
     if events:
-        check_steps_to_events(segments, free, late.unknown)
+        check_between(segments, free, late.unknown)
     pairs = zip(listed, values, strict=True)
     resets = [resets_of(events, trial, moving, own) for trial, own in pairs]
     listed = [with_nodes(trial, own) for trial, own in zip(listed, resets, strict=True)]
