@@ -157,7 +157,7 @@ class _Translation:
         model = self.file.model
         for symbol, row in reversed(model.intermediates):
             e = e.xreplace({symbol: row})
-        signals = {name_of(x): x for x in model.states} | self._told.now
+        signals = {**{name_of(x): x for x in model.states}, **self._told.now}
         return e.xreplace({sp.Symbol(name): x for name, x in signals.items()})
 
     @cached_property

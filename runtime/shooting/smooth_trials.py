@@ -384,16 +384,17 @@ class SmoothTrials(Simulated):
         """Sweeps that differentiate the steps of each trial."""
         if any(self._sources):
             return [trial.late.changes for trial in self._trials if trial.late is not None]
-        if self._stepper.adaptive:
-            about = (self._varied, self._chain)
-            made = [ChosenSteps.of(trial.run, trial.raw, *about) for trial in self._trials]
-        else:
-            made = [
-                trial.run if trial.stages is None else self._chain(trial.raw.ivp, trial.stages)
-                for trial in self._trials
-            ]
-        pairs = zip(made, self._crossed, strict=True)
-        return [Interrupted(sweep, stops) if stops else sweep for sweep, stops in pairs]
+        about = (self._varied, self._chain)
+        found = list[Run | Chain | ChosenSteps | Interrupted | Changes]()
+        for trial, stops in zip(self._trials, self._crossed, strict=True):
+            sweep: Run | Chain | ChosenSteps = trial.run
+            if self._stepper.adaptive:
+                sweep = ChosenSteps.of(trial.run, trial.raw, *about)
+            elif trial.stages is not None:
+                sweep = self._chain(trial.raw.ivp, trial.stages)
+            met = bool(stops) and not isinstance(sweep, Run)
+            found.append(Interrupted(sweep, stops) if met else sweep)
+        return found
 
     def _chain(self, ivp: IVP, stages: tuple[Array, Array]) -> Chain:
         """Equations of all implicit steps of a trial, differentiated at their stages."""
