@@ -279,6 +279,7 @@ class Shooting(Displayed):
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
         late = f"a model that jumps, {self.model.name}" if self._given.switches else late
         late = "starts that follow from parameters" if any(self._given.following) else late
+        late = "events at known times" if any(self._given.resets) else late
         late = "parameters that experiments set" if self._given.assignments else late
         steps = self._given.steps
         if steps.adaptive and self.symbolic is not None:  # nodes show too little of the motion

@@ -73,7 +73,8 @@ from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.shooting.assigned import AssignedTrials
 from kinesym.runtime.shooting.priors import Priors, priors_by_name
 from kinesym.runtime.shooting.resets import Reset
-from kinesym.runtime.shooting.smooth_trials import Evaluated, Residuals, SmoothTrials
+from kinesym.runtime.shooting.smooth_trials import Evaluated, SmoothTrials
+from kinesym.runtime.shooting.squares import Residuals
 from kinesym.runtime.shooting.steady_start import Settled, SteadyStart, SteadyStates
 from kinesym.runtime.shooting.trials import Simulated, System
 from kinesym.runtime.shooting.unknowns import Unknowns, segment_starts
