@@ -104,6 +104,12 @@ class _Translation:
 
     def _check(self) -> None:
         """Raise `ValueError` for what is not fitted."""
+        for name, (first, *_) in self.tables.experiments.items():
+            if first.time == -inf and isinstance(self.file.system, Hybrid):
+                raise ValueError(
+                    f"experiment {name} begins in a steady state of a model with events, which is "
+                    "not fitted yet"
+                )
         for row in self.tables.measurements:
             if row.time == inf:
                 self._check_settled(row)

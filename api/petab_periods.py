@@ -68,7 +68,7 @@ def in_periods(tables: Tables, file: FileModel) -> Periods:
     for k in range(count):
         periods = {name: row[k] if k < len(row) else None for name, row in rows.items()}
         events.append(_event(k + 1, periods, settings, signals, written))
-    changing = model.substitute(moved).extended(rates=dict.fromkeys(now.values(), sp.S.Zero))
+    changing = model.extended(rates=dict.fromkeys(now.values(), sp.S.Zero)).substitute(moved)
     if isinstance(file.system, Hybrid):
         events += [_exchanged(event, moved) for event in file.system.events]
     return Periods(Hybrid(changing, events=events), now, settings)

@@ -365,7 +365,7 @@ def _starts(
     records: _Records,
     free: Mapping[str, Any],
 ) -> _Starts:
-    """Where trials begin."""
+    """Starts of the trials."""
     model, made, trials = records.model, told.assignments, records.trials
     begins, bounds, plain = initial_values(system, initial, len(trials), told.names)
     check_steady(system, model, free, bounds, trials)
