@@ -16,14 +16,20 @@ from kinesym.internal.problems.parameters import log_scale, lognormal, normal
 from kinesym.models.files.petab import Measurement, Parameter, Period, Tables
 from kinesym.models.files.sbml import FileModel
 from kinesym.models.files.sbml_start import after_events
+from kinesym.petab_periods import Periods, in_periods, later_periods
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.steady import Steady, steady
 from kinesym.shooting import Shooting
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.model import Hybrid
-from kinesym.symbolic.names import name_of
+from kinesym.symbolic.names import name_of, t
 
 #: Length of a record whose only samples are at its start.
 _SHORT = 1e-6
+#: Length of a record that begins in a measured steady state, which is sought over as long a time,
+#: and longer ones.
+_LONG = 1e4
 #: Tolerances of the steps.
 _STEPS: Mapping[str, Any] = {"rtol": 1e-8, "atol": 1e-12}
 #: Natural logarithms of the bases of scales.
@@ -58,40 +64,73 @@ class _Translation:
     def shooting(self, options: Mapping[str, Any]) -> Shooting:
         """The problem."""
         self._check()
-        names = list(dict.fromkeys(row.experiment for row in self.tables.measurements))
         estimated = {n: p for n, p in self.tables.parameters.items() if p.estimated}
         known = {n: p.nominal for n, p in self.tables.parameters.items() if not p.estimated}
-        trials = [self._trial(name) for name in names]
+        names = list(
+            dict.fromkeys((row.experiment, row.time == inf) for row in self.tables.measurements)
+        )
         return Shooting(
-            self.file.system,
-            trials,
+            self._told.system,
+            [self._settled(name) if steady else self._trial(name) for name, steady in names],
             {name: unknown_of(p) for name, p in estimated.items()},
             {name: value for name, value in known.items() if isfinite(value)},
-            [self._initial(name) for name in names],
+            [self._initial(name) for name, _ in names],
             sensors={name: each.shown for each, name in self._names.items()},
             **{**_STEPS, "method": self._method, **options},
         )
 
+    @cached_property
+    def _told(self) -> Periods:
+        """The system, with events where later periods begin."""
+        return in_periods(self.tables, self.file)
+
     @property
     def _method(self) -> str:
-        return "dormand-prince" if isinstance(self.file.system, Hybrid) else "radau-5"
+        """Method that steps over the events of the file: at known times, or any."""
+        system = self.file.system
+        events = system.events if isinstance(system, Hybrid) else ()
+        return "radau-5" if all(self._is_known(e.guard) for e in events) else "dormand-prince"
+
+    def _is_known(self, guard: sp.Expr) -> bool:
+        """Whether the guard of an event is a straight line of time, of what is known."""
+        e = self._written(guard)
+        moving = {n for n, p in self.tables.parameters.items() if p.estimated}
+        changes = [p.changes for row in self.tables.experiments.values() for p in row]
+        moving |= {
+            n for row in (*changes, self.file.derived) for n, e in row.items() if e.free_symbols
+        }
+        names = [*map(name_of, atoms_of(e) - {t})]
+        known = not {*moving, *self.file.model.state_names, *self._told.starts} & {*names}
+        return known and bool(e.is_polynomial(t)) and sp.degree(e, t) == 1
 
     def _check(self) -> None:
         """Raise `ValueError` for what is not fitted."""
-        for name, periods in self.tables.experiments.items():
-            if len([p for p in periods if p.time > -inf]) != 1:
-                raise ValueError(f"experiment {name} has several periods, which is not fitted yet")
+        for name, (first, *_) in self.tables.experiments.items():
+            if first.time == -inf and isinstance(self.file.system, Hybrid):
+                raise ValueError(
+                    f"experiment {name} begins in a steady state of a model with events, which is "
+                    "not fitted yet"
+                )
         for row in self.tables.measurements:
             if row.time == inf:
-                raise ValueError(
-                    f"{row.place}: a steady state is measured, which is not fitted yet"
-                )
+                self._check_settled(row)
             told = self.tables.observables[row.observable]
             if told.distribution != "normal":
                 raise ValueError(
                     f"observable {row.observable} has {told.distribution} noise, which is not "
                     "fitted yet"
                 )
+
+    def _check_settled(self, row: Measurement) -> None:
+        """Raise `ValueError` for a steady state that is not fitted."""
+        model, reason = self.file.model, f"{row.place}: a steady state is measured"
+        if len(self.tables.experiments[row.experiment]) > 1:
+            raise ValueError(f"{reason} after several periods, which is not fitted yet")
+        if isinstance(self.file.system, Hybrid):
+            raise ValueError(f"{reason} of a model with events, which is not fitted yet")
+        bare = dict.fromkeys((*model.derivatives, *model.states), sp.S.One)
+        if any(t in e.xreplace(bare).free_symbols for e in model.through(model.equations)):
+            raise ValueError(f"{reason} of a model that depends on time, which is not fitted yet")
 
     @cached_property
     def _rows(self) -> Sequence[tuple[_Channel, Measurement, float]]:
@@ -125,7 +164,8 @@ class _Translation:
         model = self.file.model
         for symbol, row in reversed(model.intermediates):
             e = e.xreplace({symbol: row})
-        return e.xreplace({sp.Symbol(name_of(x)): x for x in model.states})
+        signals = {**{name_of(x): x for x in model.states}, **self._told.now}
+        return e.xreplace({sp.Symbol(name): x for name, x in signals.items()})
 
     @cached_property
     def _names(self) -> dict[_Channel, str]:
@@ -136,6 +176,7 @@ class _Translation:
             *model.parameter_names,
             *model.outputs,
             *self.tables.parameters,
+            *self._told.starts,
         }
         for channel, *_ in self._rows:
             if channel in found:
@@ -148,17 +189,42 @@ class _Translation:
         return found
 
     def _periods(self, experiment: str) -> tuple[Period | None, Period]:
-        """The steady state before an experiment, if there is one, and the experiment."""
+        """The steady state before an experiment, if there is one, and its first period."""
         first, *rest = self.tables.experiments[experiment]
-        return (first, rest[0]) if first.time == -inf else (None, first)
+        return (first, (*rest, Period(0.0, {}))[0]) if first.time == -inf else (None, first)
+
+    def _sets(self, experiment: str) -> dict[str, Any]:
+        """Parameters in the first period of an experiment; changes last until there are others."""
+        before, period = self._periods(experiment)
+        sets = self._changes(period)[0]
+        sets = sets if before is None else {**self._changes(before)[0], **sets}
+        return {**sets, **self._told.settings[experiment]}
 
     def _trial(self, experiment: str) -> Experiment:
-        """The measurements of an experiment and what it sets."""
+        """The measurements of an experiment at finite times and what it sets."""
         before, period = self._periods(experiment)
         rows = [each for each in self._rows if each[1].experiment == experiment]
+        rows = [each for each in rows if each[1].time < inf]
         times = np.unique([period.time, *(row.time for _, row, _ in rows)])
-        if len(times) == 1:
-            times = np.array([times[0], times[0] + _SHORT * max(1.0, abs(times[0]))])
+        later = [each.time for each in later_periods(self.tables, experiment)]
+        if len(times) == 1 or times[-1] in later:  # after which there is more of the run
+            times = np.append(times, times[-1] + _SHORT * max(1.0, abs(times[-1])))
+        about = self._measured(rows, times)
+        start = self._steady(before, period)
+        return Experiment(times, {}, *about, parameters=self._sets(experiment), before=start)
+
+    def _settled(self, experiment: str) -> Experiment:
+        """The measurements of an experiment in the steady state to which it leads."""
+        rows = [each for each in self._rows if each[1].experiment == experiment]
+        rows = [(c, replace(row, time=0.0), noise) for c, row, noise in rows if row.time == inf]
+        times = np.array([0.0, _LONG])
+        about = self._measured(rows, times)
+        return Experiment(times, {}, *about, parameters=self._sets(experiment), before=steady())
+
+    def _measured(
+        self, rows: Sequence[tuple[_Channel, Measurement, float]], times: Array
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Measurements at these times, by channel, and their standard deviations."""
         shape, measured, std = len(times), dict[str, Any](), dict[str, Any]()
         for channel, row, noise in rows:
             name, k = self._names[channel], int(np.searchsorted(times, row.time))
@@ -169,18 +235,14 @@ class _Translation:
                 std.setdefault(name, np.ones(shape))[k] = noise
             else:
                 std[name] = channel.std
-        sets = self._changes(period)[0]
-        if before is not None:  # changes last until there are others
-            sets = {**self._changes(before)[0], **sets}
-        return Experiment(
-            times, {}, measured, std, parameters=sets, before=self._steady(before, period)
-        )
+        return measured, std
 
     def _steady(self, before: Period | None, period: Period) -> Steady | None:
         if before is None:
             return None
         later, reset = self._changes(period)
         own = {name: sp.Symbol(name) for name in later}  # as they are without the experiment
+        reset = {**self._told.starts, **reset}
         return steady({**own, **self._changes(before)[0]}, reset=reset)
 
     def _changes(self, period: Period) -> tuple[dict[str, sp.Expr], dict[str, sp.Expr]]:
@@ -195,7 +257,8 @@ class _Translation:
         before, period = self._periods(experiment)
         changes = self._changes(before or period)[1]
         starts = {**self.file.starts, **changes}
-        return after_events(self.file.system, self.file.at_start, starts, {})
+        begun = after_events(self.file.system, self.file.at_start, starts, {})
+        return {**begun, **self._told.starts}
 
 
 def unknown_of(parameter: Parameter) -> Any:

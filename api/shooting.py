@@ -30,10 +30,8 @@ from kinesym.internal.fitting.untold import warn_of_untold
 from kinesym.internal.problems.parameters import without_bounds
 from kinesym.internal.problems.problem import kinematic_pairs, warn_of_degrees
 from kinesym.internal.problems.question import ShootingQuestion
-from kinesym.internal.problems.shooting_arguments import (
-    ShootingArguments,
-    warn_of_kinks,
-)
+from kinesym.internal.problems.shooting_arguments import ShootingArguments
+from kinesym.internal.problems.shooting_checks import warn_of_kinks
 from kinesym.internal.problems.trial_starts import with_symbols_of_starts
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import check_finite, check_std
@@ -139,7 +137,7 @@ class Shooting(Displayed):
         if words := made.moved(made.given).sentence(()):
             warnings.warn(words, stacklevel=2)
         elif not made.eventful:
-            warn_of_kinks(made.system, made.given)
+            warn_of_kinks(made.system, made.given.model, made.given.switches)
         warn_of_degrees(made.given.model, made.given.trials)
 
     @classmethod
@@ -281,6 +279,7 @@ class Shooting(Displayed):
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
         late = f"a model that jumps, {self.model.name}" if self._given.switches else late
         late = "starts that follow from parameters" if any(self._given.following) else late
+        late = "events at known times" if any(self._given.resets) else late
         late = "parameters that experiments set" if self._given.assignments else late
         steps = self._given.steps
         if steps.adaptive and self.symbolic is not None:  # nodes show too little of the motion

@@ -240,4 +240,10 @@ class Switching(Status):
     )
     CHATTER = "chatter", "too many events {at}; {remedy}. The last: {last}", native.CHATTER
     INTERRUPTED = "interrupted", "interrupted {at}", native.INTERRUPTED
+    STIFF = (
+        "stiff",
+        "more steps {at} than are kept for derivatives: the model is stiff, or moves fast all the "
+        "time. Where all events are at known times, ks.Shooting has implicit methods for it, as "
+        "method='radau-5'",
+    )
     NO_MEMORY = "no memory", "no memory is left", native.NO_MEMORY

@@ -29,6 +29,8 @@ TRAPEZOID = TableauManifest(2, (1.0,), ((),), (), ())
 STEPS_AT_ONCE = 20_000
 #: Initial capacity of the tape [steps]; it doubles when full.
 TAPE = 1024
+#: Numbers that are kept of the steps of a run, at most: 160 MB.
+_MOST_NUMBERS = 2e7
 #: Initial capacity of the log [entries] for a model without contacts and events.
 LOG = 256
 
@@ -104,6 +106,9 @@ def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajecto
         while (status := Switching.of(run.march(end, flag))) in go_on:
             show(run.at[0])
             if status is Switching.LOG_FULL:
+                if run.at[3] * (len(start.x) + len(start.modes)) > _MOST_NUMBERS:
+                    status = Switching.STIFF
+                    break
                 arrays |= _grown(arrays, run)
                 run.room(arrays)
         now, filled, logged, _ = run.at

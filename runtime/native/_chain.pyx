@@ -54,27 +54,55 @@ cdef class Chain:
         self._check(begin, end, 2 * n + s.n_varied + s.width)
         while True:  # in parts, so that signals are heard
             first = max(begin, last - self._nodes_at_once())
-            self._sweep(self._library.table.loops.chain_adjoint, first, last, &s)
+            self._sweep(&self._chain, self._library.table.loops.chain_adjoint, first, last, &s)
             last = first
             if last <= begin:
                 return
 
     def tangent(self, ptrdiff_t begin, ptrdiff_t end, carry, along, ptrdiff_t n_varied):
-        """See `Run.tangent`. Raises `ValueError` if a step is singular."""
+        """See `Run.tangent`. Columns that stay zero, as of parameters that no equation has, are left
+        out. Raises `ValueError` if a step is singular."""
+        cdef ptrdiff_t own
+        n, width = carry.shape
+        own = 2 * n + n_varied
+        self._check(begin, end, own + width)
+        columns = self._keep[1]
+        of_parameters = columns >= own
+        moved = carry.any(axis=0)
+        moved[columns[of_parameters] - own] = True
+        kept = np.flatnonzero(moved)
+        if len(kept) == width:
+            self._forward(begin, end, columns, carry, along, n_varied)
+            return
+        along[1:] = 0.0
+        if len(kept) == 0:
+            return
+        places = columns.copy()
+        places[of_parameters] = own + np.searchsorted(kept, columns[of_parameters] - own)
+        few = np.ascontiguousarray(carry[:, kept])
+        made = np.empty((end - begin + 1, n, len(kept)))
+        self._forward(begin, end, places, few, made, n_varied)
+        carry[:, kept] = few
+        along[1:, :, kept] = made[1:]
+
+    cdef int _forward(self, ptrdiff_t begin, ptrdiff_t end, columns, carry, along,
+                      ptrdiff_t n_varied) except -1:
+        """Tangents with the columns of the entries as they are given."""
         cdef ks_sweep s
+        cdef ks_chain chain = self._chain
         cdef ptrdiff_t first = begin, last, n, width
         n, width = carry.shape
-        s.carry = doubles(carry, (self._chain.n, width), "carry", True)
+        chain.columns = indices(columns, "columns", 2**31)
+        s.carry = doubles(carry, (chain.n, width), "carry", True)
         s.along = doubles(along, (end - begin + 1, n, width), "along", True)
         s.width, s.n_varied = width, n_varied
-        self._check(begin, end, 2 * n + n_varied + width)
         while True:
             last = min(end, first + self._nodes_at_once())
-            self._sweep(self._library.table.loops.chain_tangent, first, last, &s)
+            self._sweep(&chain, self._library.table.loops.chain_tangent, first, last, &s)
             s.along += (last - first) * n * width
             first = last
             if first >= end:
-                return
+                return 0
 
     cdef ptrdiff_t _nodes_at_once(self):
         """Number of steps between two looks at Ctrl-C; each step factorises a matrix."""
@@ -88,11 +116,11 @@ cdef class Chain:
             raise ValueError(f"the chain has {self._last_column + 1} columns, expected {columns}")
         return 0
 
-    cdef int _sweep(self, ks_chain_fn *loop, ptrdiff_t begin, ptrdiff_t end,
-                    const ks_sweep *s) except -1:
+    cdef int _sweep(self, const ks_chain *chain, ks_chain_fn *loop, ptrdiff_t begin,
+                    ptrdiff_t end, const ks_sweep *s) except -1:
         cdef int status
         with nogil:
-            status = loop(&self._chain, begin, end, s)
+            status = loop(chain, begin, end, s)
         if status == 1:
             raise MemoryError
         if status == 2:

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, diags_array, vstack
+from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.delays.trial import Changes, DelayedTrial, Source
@@ -27,14 +26,15 @@ from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.nlp.samples import LOG_STD, Samples, joined, stacked
+from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, most_steps
 from kinesym.runtime.shooting.priors import Priors
-from kinesym.runtime.shooting.scores import Scores
+from kinesym.runtime.shooting.resets import Crossed, Interrupted, Reset, by_nodes, crossed
+from kinesym.runtime.shooting.squares import Residuals
 from kinesym.runtime.shooting.steady_start import Settled
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns
@@ -88,7 +88,8 @@ class SmoothTrials(Simulated):
     loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
     any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
     initial values by state, NaN where unknown. sources : per trial what delayed inputs are of; z
-    has these inputs after the unknown ones.
+    has these inputs after the unknown ones. resets : per trial those at known times, over which
+    implicit methods step.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class SmoothTrials(Simulated):
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
         following: Sequence[Following | Settled | None],
+        resets: Sequence[Sequence[Reset]],
     ) -> None:
         super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
@@ -131,6 +133,9 @@ class SmoothTrials(Simulated):
         self._starts = [unknowns.states.index(x) for x in unknowns.initial]
         self._sources = sources
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
+        pairs = zip(resets, fine, strict=True)
+        self._resets = [by_nodes(own, trial.grid) for own, trial in pairs]
+        self._crossed = [list[Crossed]() for _ in fine]
         self._ends = [np.zeros((len(s), len(unknowns.states))) for s in unknowns.segments]
 
     def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _TrialLoop:
@@ -196,7 +201,8 @@ class SmoothTrials(Simulated):
 
     def _march(self, number: int, starts: Array) -> None:
         """Simulate all segments of a trial; the states at their ends are stored separately."""
-        trial, reached = self._trials[number], self._trials[number].raw.reached
+        trial, about = self._trials[number], self._stepper.about
+        values, free = self._values[number][0], self.unknowns.owned.parameters
         if trial.late is not None:
             states, late = trial.late.march(starts[0])
             trial.states[:], trial.inputs[:] = states, late
@@ -206,11 +212,24 @@ class SmoothTrials(Simulated):
         trial.run.forget()
         for j, (begin, end) in enumerate(self.pieces(number)):
             trial.states[:, begin] = starts[j]
-            reached[:], trial.step[:] = begin + 1, 0.0
-            trial.run.march(self._stepper.loop, begin, end)
-            if reached[0] != end + 1:
-                raise Diverged(f"the simulation of {self.system.name}: {failure(trial.raw, 0)}")
-            self._ends[number][j] = trial.states[:, end]
+            stops = list[Crossed]()
+            for node, resets in self._resets[number]:
+                self._step(trial, begin, node)
+                begin, known = node, dict(zip(about.parameters, values, strict=False))
+                x = trial.states[:, node]
+                stops.append(crossed(node, resets, about.states, x, known, free))
+                trial.states[:, node] = stops[-1].after
+            self._step(trial, begin, end)
+            self._ends[number][j], self._crossed[number] = trial.states[:, end], stops
+
+    def _step(self, trial: _TrialLoop, begin: int, end: int) -> None:
+        """Simulate from one node to another. Raises `Diverged`."""
+        if begin == end:
+            return
+        trial.raw.reached[:], trial.step[:] = begin + 1, 0.0
+        trial.run.march(self._stepper.loop, begin, end)
+        if trial.raw.reached[0] != end + 1:
+            raise Diverged(f"the simulation of {self.system.name}: {failure(trial.raw, 0)}")
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:
         """First and last node of each segment."""
@@ -348,7 +367,7 @@ class SmoothTrials(Simulated):
                 if isinstance(sweeper, Changes):
                     node[:, end] = carry
                     carry, mine = sweeper.adjoint(node, inputs)
-                elif isinstance(sweeper, Chain | ChosenSteps):
+                elif isinstance(sweeper, Chain | ChosenSteps | Interrupted):
                     sweeper.adjoint(begin, end, carry, node, inputs, mine)
                 else:
                     sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
@@ -360,17 +379,21 @@ class SmoothTrials(Simulated):
         result[: len(parameters)] = parameters
         return result
 
-    def _sweepers(self) -> list[Run | Chain | ChosenSteps | Changes]:
+    def _sweepers(self) -> list[Run | Chain | ChosenSteps | Interrupted | Changes]:
         """Sweeps that differentiate the steps of each trial."""
         if any(self._sources):
             return [trial.late.changes for trial in self._trials if trial.late is not None]
-        if self._stepper.adaptive:
-            about = (self._varied, self._chain)
-            return [ChosenSteps.of(trial.run, trial.raw, *about) for trial in self._trials]
-        return [
-            trial.run if trial.stages is None else self._chain(trial.raw.ivp, trial.stages)
-            for trial in self._trials
-        ]
+        about = (self._varied, self._chain)
+        found = list[Run | Chain | ChosenSteps | Interrupted | Changes]()
+        for trial, stops in zip(self._trials, self._crossed, strict=True):
+            sweep: Run | Chain | ChosenSteps = trial.run
+            if self._stepper.adaptive:
+                sweep = ChosenSteps.of(trial.run, trial.raw, *about)
+            elif trial.stages is not None:
+                sweep = self._chain(trial.raw.ivp, trial.stages)
+            met = bool(stops) and not isinstance(sweep, Run)
+            found.append(Interrupted(sweep, stops) if met else sweep)
+        return found
 
     def _chain(self, ivp: IVP, stages: tuple[Array, Array]) -> Chain:
         """Equations of all implicit steps of a trial, differentiated at their stages."""
@@ -412,7 +435,7 @@ class SmoothTrials(Simulated):
     def _along(
         self,
         q: Array,
-        sweeper: Run | Chain | ChosenSteps | Changes,
+        sweeper: Run | Chain | ChosenSteps | Interrupted | Changes,
         trial: int,
         piece: int,
         begin: int,
@@ -474,92 +497,3 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
     made = csr_array((data, columns, begins), shape)
     made.sort_indices()
     return made
-
-
-class Residuals:
-    """Residuals r(z) of an objective that is a sum of squares: path conditions of a problem of
-    their own, `nlp`, the first ones of measured `channels`, then those of `spreads`, channels whose
-    standard deviation is an expression; limits : channels of censored samples, see `Scores`. trials
-    : with measurements, on the grids of the steps. late : residuals of samples between nodes, if
-    there are any, factor and loss their part in the objective."""
-
-    def __init__(
-        self,
-        nlp: NLP,
-        trials: Sequence[Experiment],
-        channels: Sequence[str],
-        late: NLP | None,
-        factor: float,
-        loss: RobustLoss | None,
-        spreads: Sequence[str] = (),
-        limits: Sequence[str] = (),
-    ) -> None:
-        self.nlp, self._trials, self.channels = nlp, trials, tuple(channels)
-        self._spreads, self._limits = tuple(spreads), tuple(limits)
-        self._late, self._root, self._loss = late, np.sqrt(factor), loss
-        layout = nlp.layout
-        rows = [
-            np.arange(
-                layout.constraint_offsets[k, "node"],
-                layout.constraint_offsets[k, "node"] + len(layout.labels["node"]) * trial.n_nodes,
-            )
-            for k, trial in enumerate(trials)
-        ]
-        self._rows = np.concatenate(rows)
-
-    @cached_property
-    def samples(self) -> Samples:
-        """Samples of the residuals; the channel of others is -1, the weight of missing
-        samples 0."""
-        channels = (*self.channels, *(f"{LOG_STD}{name}" for name in self._spreads))
-        others = len(self.nlp.layout.labels["node"]) - len(channels)
-        rows = []
-        for k, trial in enumerate(self._trials):
-            nothing = np.zeros(trial.n_nodes)
-            for number, name in enumerate((*self.channels, *self._spreads)):
-                weight = nothing
-                if name in trial.measurements:
-                    there = ~np.isnan(trial.measurements[name])
-                    std = 1.0 if name in self._limits else trial.divisors[name]
-                    weight = np.where(there, std**-2.0, 0.0)
-                rows.append((number, k, trial.grid, weight))
-            rows += [(-1, k, trial.grid, nothing)] * others
-        found = stacked(channels, rows)
-        logs = found.channel >= len(self.channels)
-        found = replace(found, counts=np.where(logs, 0.0, found.counts))
-        return found if self._late is None else joined(found, self._late.samples)
-
-    @cached_property
-    def _scores(self) -> Scores:
-        own, first = self.samples, len(self.channels)
-        places = [np.flatnonzero(own.channel == k) for k in range(first + len(self._spreads))]
-        none, there = np.zeros(0, dtype=np.intp), own.weight > 0.0
-        off = [places[self.channels.index(name)] for name in self._spreads]
-        limits = [places[self.channels.index(name)] for name in self._limits]
-        rows, logs, last = (np.concatenate([none, *e]) for e in (off, places[first:], limits))
-        return Scores(rows, logs, last, there, self._root, self._loss)
-
-    def values(self, z: Array) -> Array:
-        """Residuals r of all trials."""
-        found = self.nlp.constraints(z)[self._rows]
-        found = self._scores.values(found) if self._spreads or self._limits else found
-        if self._late is None:
-            return found
-        e = self._late.residuals(z)
-        rooted = self._loss.root(e) if self._loss else e
-        return np.concatenate([found, self._root * np.where(self._late.samples.scored, e, rooted)])
-
-    def jacobian(self, z: Array) -> csr_array:
-        """Jacobian d r/d z."""
-        entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
-        shape = (self.nlp.n_constraints, self.nlp.n_variables)
-        found = coo_array(entries, shape=shape).tocsr()[self._rows]
-        if self._spreads or self._limits:
-            found = self._scores.slopes(self.nlp.constraints(z)[self._rows], found)
-        if self._late is None:
-            return found
-        slopes = self._root * self._late.residual_jacobian(z)
-        if self._loss:
-            pace = self._loss.root_slope(self._late.residuals(z))
-            slopes = diags_array(np.where(self._late.samples.scored, 1.0, pace)) @ slopes
-        return csr_array(vstack([found, slopes]))

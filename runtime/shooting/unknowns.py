@@ -142,3 +142,10 @@ class Unknowns:
                 q[self.samples(k)] = np.repeat([named[u][side] for u in self.inputs], N)
             sides.append(q)
         return sides[0], sides[1]
+
+
+def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
+    """The nodes at which segments begin."""
+    if count >= nodes:
+        raise ValueError(f"{count} segments need more than {nodes} nodes")
+    return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])

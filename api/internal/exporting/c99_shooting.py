@@ -113,6 +113,7 @@ def _check(problem: ShootingProblem) -> None:
             isinstance(rule, Following) and len(tables_of(_rules(rule).values()).values)
             for rule in given.following
         ),
+        "has events at known times, which the C does not know; leave these out": any(given.resets),
         "has experiments that set parameters to functions of the unknowns, or begin in steady "
         "states, which the C does not know; leave these out": given.assignments is not None,
     }

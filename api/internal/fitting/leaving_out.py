@@ -73,6 +73,7 @@ def arguments_of(
         starts=[given.starts[k] for k in numbers],
         signals=[given.signals[k] for k in numbers],
         following=[given.following[k] for k in numbers],
+        resets=[given.resets[k] for k in numbers],
         assignments=given.assignments and given.assignments.some(numbers),
     )
 

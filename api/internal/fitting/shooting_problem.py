@@ -21,6 +21,7 @@ from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.delay_sources import undelayed_objective
 from kinesym.internal.problems.homotopy import with_homotopy
 from kinesym.internal.problems.hybrid_signals import hybrid_signals
+from kinesym.internal.problems.known_events import between_events
 from kinesym.internal.problems.observer import observer
 from kinesym.internal.problems.problem import lowered_for_method
 from kinesym.internal.problems.question import ShootingQuestion
@@ -50,6 +51,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.schemes import SCHEMES
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,11 @@ class ShootingProblem:
             moving = dict(asked.unknown) if isinstance(asked.unknown, Mapping) else {}
             moving |= dict.fromkeys(set_to_expressions(asked.trials))
             system = with_events(system, moving, objective, method, plain)
-        eventful = system is not smooth
+        between = None
+        if isinstance(system, Hybrid) and method in SCHEMES:
+            between = between_events(system, method)
+            system = between.model
+        eventful = isinstance(system, Hybrid) and system is not smooth
         if eventful:  # these have other defaults
             method, threads = (
                 "rk4" if method is None and asked.substeps is not None else method,
@@ -91,7 +97,8 @@ class ShootingProblem:
             asked.trials,
             unknown=asked.unknown,
             known=asked.known,
-            initial=asked.initial,
+            initial=between.initial(asked.initial) if between else asked.initial,
+            events=between.events if between else (),
             objective=objective,
             method=method,
             unknown_inputs=asked.unknown_inputs,

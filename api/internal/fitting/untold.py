@@ -165,10 +165,10 @@ def _starts(problem: Problem, limits: Sequence[Any]) -> dict[str, sp.Expr] | Non
 
 
 def _of_shooting(problem: ShootingProblem) -> _Record | None:
-    """Record of a problem by simulation; None of a hybrid model, and for starts that follow from
-    parameters."""
+    """Record of a problem by simulation; None of a hybrid model or with resets, and for starts that
+    follow from parameters."""
     given, program = problem.given, problem.program
-    if program is None or given.assignments or any(given.following):
+    if program is None or given.assignments or any(given.following) or any(given.resets):
         return None
     if not _only_measured(program.problem) or not _is_plain(given.model):
         return None

@@ -30,7 +30,15 @@ def following(given: Mapping[str, Any], parameters: Sequence[str]) -> Following 
                     f"{what} is {e}, but {part} is no parameter of the model; "
                     f"{suggest(name_of(part), parameters)}"
                 )
-    symbols = sorted(set[Any]().union(*(e.free_symbols for e in rules.values())), key=name_of)
-    slopes = [[e.diff(p) for p in symbols] for e in rules.values()]
-    function = NumericFunction(symbols, [list(rules.values()), slopes])
+    return functions_of(rules)
+
+
+def functions_of(rules: Mapping[str, sp.Expr]) -> Following:
+    """Values of states that are expressions, of parameters, states and time by their names."""
+    signals = set[Any]().union(*(e.atoms(AppliedUndef) for e in rules.values()))
+    plain = {x: sp.Symbol(name_of(x)) for x in signals}
+    written = [e.xreplace(plain) for e in rules.values()]
+    symbols = sorted(set[Any]().union(*(e.free_symbols for e in written)), key=name_of)
+    slopes = [[e.diff(p) for p in symbols] for e in written]
+    function = NumericFunction(symbols, [written, slopes])
     return Following(list(rules), [name_of(p) for p in symbols], function)

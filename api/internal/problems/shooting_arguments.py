@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
-import numpy as np
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from kinesym.base import checks
 from kinesym.codegen.kernel import Program
@@ -24,20 +21,23 @@ from kinesym.internal.problems.assignments import (
     with_hidden,
 )
 from kinesym.internal.problems.content import UNCOUNTED
-from kinesym.internal.problems.controls import is_limited
 from kinesym.internal.problems.delay_sources import (
     check_jumps,
-    check_late,
     sources_of,
     span_of,
     warn_of_leaps,
 )
 from kinesym.internal.problems.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
+from kinesym.internal.problems.known_events import (
+    KnownEvent,
+    check_between,
+    resets_of,
+    with_nodes,
+)
 from kinesym.internal.problems.parameters import (
     Unknown,
     checked_unknowns,
-    is_random,
     known_values,
     labels_of,
     logs_of,
@@ -52,7 +52,17 @@ from kinesym.internal.problems.problem import (
     symbolic_problem,
 )
 from kinesym.internal.problems.residual_problem import residual_problem
-from kinesym.internal.problems.sensor_delays import delayed
+from kinesym.internal.problems.sensor_delays import Delayed, delayed
+from kinesym.internal.problems.shooting_checks import (
+    at_nodes,
+    check_beside_delays,
+    check_distributions,
+    check_invariants,
+    check_loss,
+    check_steps,
+    check_threads,
+    check_unknowns,
+)
 from kinesym.internal.problems.step_options import Steps, checked_steps, methods_of
 from kinesym.internal.problems.trial_starts import check_steady, initial_values, with_steady_starts
 from kinesym.runtime.arrays import Array
@@ -62,23 +72,22 @@ from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.shooting.assigned import AssignedTrials
 from kinesym.runtime.shooting.priors import Priors, priors_by_name
-from kinesym.runtime.shooting.smooth_trials import Evaluated, Residuals, SmoothTrials
+from kinesym.runtime.shooting.resets import Reset
+from kinesym.runtime.shooting.smooth_trials import Evaluated, SmoothTrials
+from kinesym.runtime.shooting.squares import Residuals
 from kinesym.runtime.shooting.steady_start import Settled, SteadyStart, SteadyStates
 from kinesym.runtime.shooting.trials import Simulated, System
-from kinesym.runtime.shooting.unknowns import Unknowns
+from kinesym.runtime.shooting.unknowns import Unknowns, segment_starts
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
-from kinesym.runtime.signals.history import known_history
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.simulation.following import Following
 from kinesym.runtime.simulation.stepper import Stepper
-from kinesym.runtime.summary import listed as words_of
 from kinesym.symbolic.delayed import delays_of_sensors
-from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.model import Model, kinks_of
-from kinesym.symbolic.names import by_name, name_of, t
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem, algebraic_states
+from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 #: The method by which steady states are found.
@@ -110,9 +119,9 @@ class ShootingArguments:
     starts, signals : of each trial known parameters, initial values, NaN where unknown, with
     whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. delays :
     of sensors, that are unknown; gaps : sentences on samples that are left out for delays.
-    following : of each trial, starts that follow from parameters, NaN in `starts`. switches :
-    inputs that stand for jumps at known times. assignments : what trials set of their parameters;
-    None if they are simulated with the unknown ones."""
+    following : of each trial, starts that follow from parameters, NaN in `starts`; resets :
+    those at known times. switches : inputs that stand for jumps at known times. assignments : what
+    trials set of their parameters; None if they are simulated with the unknown ones."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -132,6 +141,7 @@ class ShootingArguments:
     gaps: Sequence[str]
     switches: Sequence[str]
     following: Sequence[Following | SteadyStart | None]
+    resets: Sequence[Sequence[Reset]]
     assignments: Assignments | None = None
 
     @cached_property
@@ -195,6 +205,7 @@ def shooting_arguments(
     unknown: Any,
     known: Any,
     initial: Any,
+    events: Sequence[KnownEvent],
     objective: Objective | None,
     method: str | None,
     unknown_inputs: Any,
@@ -202,163 +213,194 @@ def shooting_arguments(
     threads: int | None,
     options: tuple[int | None, float, float],
 ) -> ShootingArguments:
-    """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
-    what does not fit. Implicit steps are fixed if their number per interval is given, or with
-    delays."""
-    loss = objective.loss if isinstance(objective, Objective) else None
-    if loss is not None and loss.kinked:
-        raise ValueError(
-            "absolute values, loss='laplace', have a kink at each sample, over which ks.Shooting "
-            "does not step; use ks.Collocation, or loss='student'"
-        )
+    """Check the arguments of `ks.Shooting`, events : at known times, options : substeps, rtol,
+    atol; raises `ValueError` for what does not fit. Implicit steps are fixed if their number per
+    interval is given, or with delays."""
+    check_loss(objective)
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
-    model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
+    model = system.model if isinstance(system, Hybrid) else system
     segments = checks.count(segments, "segments")
     if model.delays:
-        _check_delays(system, model, listed, segments, unknown_inputs)
+        check_beside_delays(system, model, listed, segments, unknown_inputs)
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.given_names, "unknown_inputs")
     signals = [
         hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
         for k, trial in enumerate(listed)
     ]
-    more, known = new_names(model, signals), {} if known is None else known
-    every = [*model.parameter_names, *more]
-    others = sorted(symbols_of(listed) - {*every})
-    asked = checked_unknowns(unknown, [*every, *others])
-    _check_distributions(asked)
-    told = {**model.values, **by_name(known, [*every, *others], "known")}
-    made = assignments_of(listed, asked, told, every)
-    moving, follow = (made.unknown, {*made.follow, *others}) if made else (asked, ())
-    values = known_values(model, asked, known, listed, [*more, *others], follow)
-    if made:
-        values = [{**row, **own} for row, own in zip(values, made.numbers, strict=True)]
-        model = with_hidden(model, tuple(made.hidden))
-    late = delayed(listed, delays_of_sensors(model.outputs), moving, values)
-    listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
-    held = HeldSwitches(model, listed)
-    if not (hybrid or model.delays):
-        held = held_switches(model, listed, moving, values, insert=not free)
-        model, listed = held.model, [*held.trials]
-    longest = max(trial.n_nodes for trial in listed)
-    methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
-    parts, rtol, atol = options
-    fixed = [*SCHEMES] if model.delays or parts is not None else []
-    parts = 1 if parts is None else parts
-    steps = checked_steps(methods, method, parts, rtol, atol, most, fixed)
-    _check_unknowns(hybrid, listed, steps, segments, free)
-    if late.unknown and steps.adaptive:
-        raise ValueError(
-            f"the delay of sensor {next(iter(late.unknown))} is unknown, and its samples move "
-            f"between steps, which {steps.method} makes as long as its tolerances allow; use fixed "
-            "steps, of rk4, or of an implicit method with substeps"
-        )
-    check_jumps(model, listed, moving)
+    told = _parameters(model, signals, listed, unknown, known)
+    if events:
+        check_between(segments, free, told.delays.unknown)
+    records = _records(told, free, events, hybrid)
+    steps = _steps(system, records, method, options)
+    check_unknowns(hybrid, records.trials, steps, segments, free)
+    check_steps(steps, told.delays.unknown)
+    check_jumps(records.model, records.trials, told.moving)
     for delay in model.delays:
         if delay.tau.is_Symbol:  # expressions of what is unknown may have no bounds
-            span_of(delay, moving, values[0])
-    checks.threads(threads)  # whether it is a number of them; None stays: each process decides
-    if hybrid and threads is not None:
-        raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
-    begins, start_bounds, plain = initial_values(system, initial, count, every)
-    check_steady(system, model, free, start_bounds, listed)
-    before = made.before if made else [{}] * count
-    starts, follows = with_steady_starts(model, listed, begins, plain, before)
-    warn_of_leaps(model, listed, starts, moving)
-    if not (asked or free or start_bounds):
+            span_of(delay, told.moving, told.values[0])
+    check_threads(threads, hybrid)
+    starts = _starts(system, initial, told, records, free)
+    if not (told.asked or free or starts.bounds):
         raise ValueError(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
             "unknown start"
         )
-    fine = listed if hybrid else [trial.refined(steps.substeps) for trial in listed]
-    unknowns = Unknowns(
-        states=model.state_names,
-        owned=owned_parameters(list(asked), labels_of(asked), listed, logs_of(asked)),
-        initial=tuple(start_bounds),
-        inputs=tuple(u for u in model.input_names if u in free),
-        segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
-        nodes=tuple(trial.n_nodes for trial in fine),
-    )
-    moved = [x for rule in follows if rule and {*rule.parameters} & {*moving} for x in rule.states]
-    free_ones = [*moving] if made else unknowns.parameters
-    _check_invariants(model, [*unknowns.initial, *free_ones, *moved])
-    if made:
-        made.assigned(unknowns.owned, listed).check_used()
-    sides = bounds_by_name(model, free, {})
+    fine = records.trials if hybrid else [t.refined(steps.substeps) for t in records.trials]
+    unknowns = _unknowns(told, records, fine, starts, free, segments)
+    bounds = named_bounds(records.model, told.asked, bounds_by_name(records.model, free, {}))
     return ShootingArguments(
-        model=model,
-        trials=listed,
+        model=records.model,
+        trials=records.trials,
         fine=fine,
-        unknown=asked,
+        unknown=told.asked,
         unknowns=unknowns,
-        bounds=unknowns.bounds(named_bounds(model, asked, sides), start_bounds),
-        known=values,
-        starts=starts,
+        bounds=unknowns.bounds(bounds, starts.bounds),
+        known=told.values,
+        starts=starts.values,
         signals=signals,
         free=free,
         objective=objective,
         steps=steps,
         segments=segments,
         threads=threads,
-        delays=late.unknown,
-        gaps=[*late.gaps, *held.notes],
-        switches=held.names,
-        following=follows,
-        assignments=made,
+        delays=told.delays.unknown,
+        gaps=[*told.delays.gaps, *records.held.notes],
+        switches=records.held.names,
+        following=starts.following,
+        resets=records.resets,
+        assignments=told.assignments,
     )
 
 
-def _check_delays(
+@dataclass(frozen=True)
+class _Parameters:
+    """Parameters of trials. model : with those that are hidden. names : of all that the model, as
+    it was given, and its inputs have. asked : the unknown ones; moving : all that differ between
+    points q. values : of the others, by trial. delays : of sensors, with the trials."""
+
+    model: Model
+    names: Sequence[str]
+    asked: Mapping[str, Unknown]
+    assignments: Assignments | None
+    moving: Mapping[str, Unknown]
+    values: Sequence[Mapping[str, float]]
+    delays: Delayed
+
+
+def _parameters(
+    model: Model, signals: Sequence[Any], trials: Sequence[Experiment], unknown: Any, known: Any
+) -> _Parameters:
+    """Parameters as they are given, for all trials and by them."""
+    more, known = new_names(model, signals), {} if known is None else known
+    names = [*model.parameter_names, *more]
+    others = sorted(symbols_of(trials) - {*names})
+    asked = checked_unknowns(unknown, [*names, *others])
+    check_distributions(asked)
+    told = {**model.values, **by_name(known, [*names, *others], "known")}
+    made = assignments_of(trials, asked, told, names)
+    moving, follow = (made.unknown, {*made.follow, *others}) if made else (asked, ())
+    values = known_values(model, asked, known, trials, [*more, *others], follow)
+    if made:
+        values = [{**row, **own} for row, own in zip(values, made.numbers, strict=True)]
+        model = with_hidden(model, tuple(made.hidden))
+    late = delayed(trials, delays_of_sensors(model.outputs), moving, values)
+    return _Parameters(model, names, asked, made, moving, values, late)
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Trials with a node wherever a step must end: at samples, `resets` of events, by trial, and
+    jumps at known times. held : what stands for these."""
+
+    model: Model
+    trials: Sequence[Experiment]
+    resets: Sequence[Sequence[Reset]]
+    held: HeldSwitches
+
+
+def _records(
+    told: _Parameters, free: Mapping[str, Any], events: Sequence[KnownEvent], hybrid: bool
+) -> _Records:
+    """Trials with all the nodes that they need."""
+    late, model, values = told.delays, told.model, told.values
+    trials = [at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
+    pairs = zip(trials, values, strict=True)
+    resets = [resets_of(events, trial, told.moving, own) for trial, own in pairs]
+    trials = [with_nodes(trial, own) for trial, own in zip(trials, resets, strict=True)]
+    held = HeldSwitches(model, trials)
+    if not (hybrid or model.delays):
+        held = held_switches(model, trials, told.moving, values, insert=not free)
+    return _Records(held.model, [*held.trials], resets, held)
+
+
+def _steps(
     system: Model | Hybrid,
-    model: Model,
-    trials: Sequence[Experiment],
+    records: _Records,
+    method: str | None,
+    options: tuple[int | None, float, float],
+) -> Steps:
+    """The method and its steps; options : as of `shooting_arguments`."""
+    longest = max(trial.n_nodes for trial in records.trials)
+    methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
+    parts, rtol, atol = options
+    fixed = [*SCHEMES] if records.model.delays or parts is not None else []
+    return checked_steps(methods, method, 1 if parts is None else parts, rtol, atol, most, fixed)
+
+
+@dataclass(frozen=True)
+class _Starts:
+    """Initial values by trial, NaN where unknown or `following` from parameters; bounds of the
+    unknown ones by state."""
+
+    values: Sequence[Mapping[str, float]]
+    bounds: Mapping[str, Sequence[tuple[float, float]]]
+    following: Sequence[Following | SteadyStart | None]
+
+
+def _starts(
+    system: Model | Hybrid,
+    initial: Any,
+    told: _Parameters,
+    records: _Records,
+    free: Mapping[str, Any],
+) -> _Starts:
+    """Starts of the trials."""
+    model, made, trials = records.model, told.assignments, records.trials
+    begins, bounds, plain = initial_values(system, initial, len(trials), told.names)
+    check_steady(system, model, free, bounds, trials)
+    before = made.before if made else [{}] * len(trials)
+    starts, follows = with_steady_starts(model, trials, begins, plain, before)
+    warn_of_leaps(model, trials, starts, told.moving)
+    return _Starts(starts, bounds, follows)
+
+
+def _unknowns(
+    told: _Parameters,
+    records: _Records,
+    fine: Sequence[Experiment],
+    starts: _Starts,
+    free: Mapping[str, Any],
     segments: int,
-    unknown_inputs: Any,
-) -> None:
-    """Raise `ValueError` for what shooting does not support beside delays."""
-    where = f"model {model.name} has delays ({model.delays[0].name})"
-    algebraic = ", ".join(map(name_of, algebraic_states(model)))
-    for what, there in (
-        ("over events of a hybrid model", isinstance(system, Hybrid)),
-        ("with several segments, as a delay would reach back into the one before", segments > 1),
-        ("beside unknown inputs", bool(unknown_inputs)),
-        (f"beside algebraic states, {algebraic}, which have no rate", bool(algebraic)),
-    ):
-        if there:
-            raise ValueError(f"{where}; Shooting has none {what}: use ks.Collocation")
-    check_late(model, trials)
-    for trial in trials:
-        known_history(trial.history, "shooting")
-
-
-def _check_distributions(unknown: Mapping[str, Unknown]) -> None:
-    """Raise `ValueError` for a parameter whose distribution is unknown."""
-    for name, given in unknown.items():
-        if is_random(given):
-            raise ValueError(
-                f"the distribution of {name} is unknown, which Shooting does not estimate: give "
-                "numbers for its mean and sd, or use ks.Collocation"
-            )
-
-
-def _at_nodes(
-    trial: Experiment, free: Mapping[str, Any], late: Mapping[str, sp.Symbol], hybrid: bool
-) -> Experiment:
-    """The trial with a node at each sample, at which the simulation then is, but those that are
-    `late` by an unknown delay."""
-    if late and hybrid:
-        sensor, delay = next(iter(late.items()))
-        raise ValueError(
-            f"the delay {delay} of sensor {sensor} is unknown, and states of a hybrid model jump "
-            "at events, which its samples would pass; give a value, or use the model without events"
-        )
-    if trial.timed and free:
-        raise ValueError(
-            f"{words_of(trial.timed)} is measured at times of its own, which become nodes in "
-            f"shooting, and input {words_of(free)} is unknown at each node; use ks.Collocation, or "
-            "measure at the nodes"
-        )
-    return trial.with_nodes_at_samples(but=late)
+) -> Unknowns:
+    """The vector of unknowns; fine : the trials on the grids of the steps."""
+    model, asked, made = records.model, told.asked, told.assignments
+    owned = owned_parameters(list(asked), labels_of(asked), records.trials, logs_of(asked))
+    unknowns = Unknowns(
+        states=model.state_names,
+        owned=owned,
+        initial=tuple(starts.bounds),
+        inputs=tuple(u for u in model.input_names if u in free),
+        segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
+        nodes=tuple(trial.n_nodes for trial in fine),
+    )
+    rules, moving = [rule for rule in starts.following if rule], {*told.moving}
+    moved = [x for rule in rules if {*rule.parameters} & moving for x in rule.states]
+    free_ones = [*told.moving] if made else unknowns.parameters
+    check_invariants(model, [*unknowns.initial, *free_ones, *moved])
+    if made:
+        made.assigned(owned, records.trials).check_used()
+    return unknowns
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,6 +455,7 @@ class SmoothProgram:
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
             following=self._following(given),
+            resets=given.resets,
         )
 
     def _following(self, given: ShootingArguments) -> list[Following | Settled | None]:
@@ -470,98 +513,3 @@ def _residuals(problem: Problem) -> Built:
 def _late(problem: Problem) -> Built:
     """The library of the residuals of measurements that are between nodes."""
     return realise(residual_program(replace(problem, measurements=problem.timed)))
-
-
-def warn_of_kinks(system: Model | Hybrid, given: ShootingArguments) -> None:
-    """Warn if an equation has a kink, naming it; in a hybrid model, where inputs break and muscles
-    know it, if a state may pass it. Those at known times are ends of steps."""
-    model, switches = given.model, set(given.switches)
-    expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
-    expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
-    moving = {*model.states, *(s for s, _ in model.intermediates)}
-    for where, expression in expressions.items():
-        kinks = [kink for kink in kinks_of(expression) if not _is_held(kink, switches)]
-        if isinstance(system, Hybrid):
-            kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
-        if kinks:
-            remedy = "make it an event" if isinstance(system, Hybrid) else "smooth it"
-            warnings.warn(
-                f"{where} of {model.name} contains {kinks[0]}: where a trajectory passes its kink, "
-                f"gradients are one-sided; {remedy} if the optimiser stalls",
-                stacklevel=3,
-            )
-            return
-
-
-def _is_held(kink: sp.Expr, switches: Collection[str]) -> bool:
-    """Whether all cases of a kink are told apart by inputs that are held."""
-    conditions = [case.cond for case in kink.args] if isinstance(kink, sp.Piecewise) else [kink]
-    return all(
-        {name_of(u) for u in c.atoms(AppliedUndef)} <= {*switches} and c.atoms(sp.Symbol) <= {t}
-        for c in conditions
-    )
-
-
-def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
-    """The nodes at which segments begin."""
-    if count >= nodes:
-        raise ValueError(f"{count} segments need more than {nodes} nodes")
-    return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
-
-
-def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
-    """Raise `ValueError` where unknown starts or parameters would leave what is zero along every
-    motion of the model: shooting has no conditions."""
-    own = {*model.states, *model.parameters}
-    bound = {
-        name: {name_of(x) for x in all_atoms(model.intermediates, model.outputs[name]) & own}
-        for name in model.invariants
-    }
-    free = [name for name in unknown if any(name in names for names in bound.values())]
-    if free:
-        which = next(name for name, names in bound.items() if free[0] in names)
-        every = set().union(*bound.values())
-        may = [name for name in model.state_names if name not in every]
-        words = f"the start of {', '.join(may)} may be unknown; " if may else ""
-        raise ValueError(
-            f"{' and '.join(free[:5])} cannot be unknown: a motion of {model.name} must start with "
-            f"{which} = {model.outputs[which]} = 0, and shooting has no conditions at the start; "
-            f"{words}give numbers that agree (ks.consistent finds them), or use ks.Collocation, "
-            "which has these conditions"
-        )
-
-
-def _check_unknowns(
-    hybrid: bool,
-    trials: Sequence[Experiment],
-    steps: Steps,
-    segments: int,
-    inputs: Mapping[str, Any],
-) -> None:
-    """Raise `ValueError` for unknowns or steps that shooting does not support."""
-    if steps.substeps > 1 and inputs:
-        raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if hybrid and inputs:
-        raise ValueError(
-            "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
-            "expressions of parameters, and make these unknown"
-        )
-    if hybrid and segments > 1:
-        raise ValueError(
-            "segments would begin without knowing which contacts press there; shoot over shorter "
-            "trials, or use ks.Collocation with ks.Phases"
-        )
-    for name, given in inputs.items():
-        if is_limited(given):
-            raise ValueError(
-                f"shooting bounds no rates, but input {name} has every, max_rate or is continuous; "
-                "use ks.Collocation"
-            )
-    if any(trial.free_duration for trial in trials):
-        raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
-    for number, trial in enumerate(trials):
-        for name in trial.bounds:
-            raise ValueError(
-                f"trial {number} has bounds of {name}, but what is simulated goes where it goes; "
-                "use ks.Collocation, or bounds of parameters and of the start"
-            )

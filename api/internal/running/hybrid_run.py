@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from kinesym.base.checks import naming
 from kinesym.base.quiet import warn
@@ -31,7 +32,9 @@ from kinesym.runtime.results.event_log import EventLog, HybridState
 from kinesym.runtime.results.trajectory import KINDS, Trajectory
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.status import Switching
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.names import name_of
 from kinesym.symbolic.schemes import ADAPTIVE
 
 
@@ -61,11 +64,25 @@ def hybrid_sensitivities(
     """Simulate with sensitivities; warns if the run ended early, `explained` says why."""
     if given.members is not None:
         raise ValueError("sensitivities are those of one run; give numbers, not one per member")
+    _check_sets(hybrid)
     ivp = replace(hybrid_ivp(hybrid, given), tape=True)
     slopes = _slopes(hybrid)
     found = integrated(ivp)
     run = replace(_trajectory(hybrid, found), message=explained(found))
     return sensitivities_of(found, _warned(run, found), slopes)
+
+
+def _check_sets(hybrid: Hybrid) -> None:
+    """Raise `ValueError` for a mode that is set to what has derivatives, which modes have not."""
+    modes = {u: sp.S.One for u in hybrid.model.inputs if name_of(u) in hybrid.modes}
+    for event in hybrid.events:
+        for mode, e in event.sets.items():
+            if others := sorted(map(str, atoms_of(e.xreplace(modes)))):
+                raise ValueError(
+                    f"event {event.name!r} sets mode {name_of(mode)} to {e}, which depends on "
+                    f"{others[0]}: modes have no derivatives; make it a state without a rate, "
+                    "which the event resets"
+                )
 
 
 def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:

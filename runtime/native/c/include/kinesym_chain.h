@@ -16,12 +16,26 @@ static double ks_chain_entry(const ks_chain *c, ptrdiff_t i, ptrdiff_t j, ptrdif
     return c->values[(e * c->stages + j) * (c->n_nodes - 1) + i];
 }
 
-/* Work: a matrix with as many rows as there are unknowns, right sides */
+/* Work: a matrix with as many rows as there are unknowns, right sides. That of state k at stage j is
+ * place[k] + j: states with few entries come first, so that elimination fills little. */
 typedef struct {
     double *matrix, *side;
-    ptrdiff_t *pivot, size;
+    ptrdiff_t *pivot, *lead, *place, size;
     int *algebraic;
 } ks_chain_work;
+
+/* Number of states before each state, times stages, in the order of their entries in rows and
+ * columns; entries : room for (n) */
+static void ks_chain_order(const ks_chain *c, ptrdiff_t *entries, ptrdiff_t *place) {
+    const ptrdiff_t n = c->n;
+    for (ptrdiff_t k = 0; k < n; k++) entries[k] = place[k] = 0;
+    for (ptrdiff_t e = 0; e < c->n_entries; e++)
+        if (c->columns[e] >= n && c->columns[e] < 2 * n)
+            entries[c->rows[e]]++, entries[c->columns[e] - n]++;
+    for (ptrdiff_t k = 0; k < n; k++)
+        for (ptrdiff_t l = 0; l < k; l++)
+            place[entries[l] <= entries[k] ? k : l] += c->stages;
+}
 
 static int ks_chain_take(const ks_chain *c, ptrdiff_t width, ks_pool *pool, ks_chain_work *w) {
     w->size = c->stages * c->n;
@@ -30,11 +44,14 @@ static int ks_chain_take(const ks_chain *c, ptrdiff_t width, ks_pool *pool, ks_c
         w->matrix = (double *)ks_take(pool, w->size * w->size);
         w->side = (double *)ks_take(pool, w->size * width);
         w->pivot = (ptrdiff_t *)ks_take(pool, w->size);
+        w->lead = (ptrdiff_t *)ks_take(pool, w->size);
+        w->place = (ptrdiff_t *)ks_take(pool, c->n);
         w->algebraic = (int *)ks_take(pool, c->n);
     }
     for (ptrdiff_t k = 0; k < c->n; k++) w->algebraic[k] = 1;
     for (ptrdiff_t e = 0; e < c->n_entries; e++)
         if (c->columns[e] < c->n) w->algebraic[c->columns[e]] = 0;
+    ks_chain_order(c, w->pivot, w->place);
     return 0;
 }
 
@@ -46,16 +63,16 @@ static int ks_chain_factor(const ks_chain *c, ptrdiff_t i, const ks_chain_work *
     for (ptrdiff_t j = 0; j < stages; j++)
         for (ptrdiff_t e = 0; e < c->n_entries; e++) {
             const ptrdiff_t column = c->columns[e], state = column < n ? column : column - n;
-            double *row = w->matrix + (j * n + c->rows[e]) * w->size;
+            double *row = w->matrix + (w->place[c->rows[e]] + j) * w->size;
             const double value = ks_chain_entry(c, i, j, e);
             if (column >= 2 * n) continue;
             if (column < n || w->algebraic[state])
-                row[j * n + state] += value;
+                row[w->place[state] + j] += value;
             else
                 for (ptrdiff_t l = 0; l < stages; l++)
-                    row[l * n + state] += h * c->a[j * stages + l] * value;
+                    row[w->place[state] + l] += h * c->a[j * stages + l] * value;
         }
-    return ks_lu(w->size, w->matrix, w->pivot);
+    return ks_lu(w->size, w->matrix, w->pivot, w->lead);
 }
 
 /* Adds what the equations of stage j pass on, with weights nu (n), to the gradients */
@@ -64,7 +81,7 @@ static void ks_chain_gather(const ks_chain *c, ptrdiff_t i, ptrdiff_t j, const k
     const ptrdiff_t n = c->n, parameters = 2 * n + s->n_varied;
     for (ptrdiff_t e = 0; e < c->n_entries; e++) {
         const ptrdiff_t column = c->columns[e];
-        const double part = ks_chain_entry(c, i, j, e) * w->side[j * n + c->rows[e]];
+        const double part = ks_chain_entry(c, i, j, e) * w->side[w->place[c->rows[e]] + j];
         if (column < n) continue;
         if (column >= parameters) {
             s->parameters[column - parameters] -= part;
@@ -91,9 +108,9 @@ static int ks_chain_adjoint(const ks_chain *c, ptrdiff_t begin, ptrdiff_t end, c
         singular = !ks_chain_factor(c, i, &w);
         for (ptrdiff_t j = 0; j < stages; j++)
             for (ptrdiff_t k = 0; k < n; k++)
-                w.side[j * n + k] = !w.algebraic[k]  ? h * c->b[j] * s->carry[k]
-                                    : j + 1 < stages ? 0.0
-                                                     : s->carry[k];
+                w.side[w.place[k] + j] = !w.algebraic[k]  ? h * c->b[j] * s->carry[k]
+                                         : j + 1 < stages ? 0.0
+                                                          : s->carry[k];
         ks_lu_solve_transposed(w.size, w.matrix, w.pivot, w.side);
         for (ptrdiff_t k = 0; k < n; k++)
             s->carry[k] = (w.algebraic[k] ? 0.0 : s->carry[k]) + s->node[k * c->n_nodes + i];
@@ -118,7 +135,7 @@ static int ks_chain_tangent(const ks_chain *c, ptrdiff_t begin, ptrdiff_t end, c
         for (ptrdiff_t j = 0; j < stages; j++)
             for (ptrdiff_t e = 0; e < c->n_entries; e++) {
                 const ptrdiff_t column = c->columns[e];
-                double *row = w.side + (j * n + c->rows[e]) * width;
+                double *row = w.side + (w.place[c->rows[e]] + j) * width;
                 const double value = ks_chain_entry(c, i, j, e);
                 if (column >= parameters)
                     row[column - parameters] -= value;
@@ -133,7 +150,7 @@ static int ks_chain_tangent(const ks_chain *c, ptrdiff_t begin, ptrdiff_t end, c
             for (ptrdiff_t j = 0; j < stages; j++) {
                 const double last = j + 1 < stages ? 0.0 : 1.0;
                 const double weight = w.algebraic[k] ? last : h * c->b[j];
-                const double *side = w.side + (j * n + k) * width;
+                const double *side = w.side + (w.place[k] + j) * width;
                 for (ptrdiff_t l = 0; l < width; l++) row[l] += weight * side[l];
             }
         }

@@ -25,22 +25,31 @@ static inline void ks_swap(double *a, double *b, ptrdiff_t n) {
 
 /* -- row by row -- */
 
-/* Factorises a (n x n) in place as L U with partial pivoting; row k was row pivot[k].
- * Returns 0 if a is singular. */
-KS_PART int ks_lu(ptrdiff_t n, double *a, ptrdiff_t *pivot) {
+/* Place of the first number of a row (n) that is not zero, from k on; n if there is none */
+static inline ptrdiff_t ks_lead(const double *row, ptrdiff_t k, ptrdiff_t n) {
+    while (k < n && row[k] == 0.0) k++;
+    return k;
+}
+
+/* Factorises a (n x n) in place as L U with partial pivoting; row k was row pivot[k]. lead : room for
+ * (n), the columns in which rows begin, as others are not looked at. Returns 0 if a is singular. */
+KS_PART int ks_lu(ptrdiff_t n, double *a, ptrdiff_t *pivot, ptrdiff_t *lead) {
+    for (ptrdiff_t i = 0; i < n; i++) lead[i] = ks_lead(a + i * n, 0, n);
     for (ptrdiff_t k = 0; k < n; k++) {
-        ptrdiff_t best = k;
-        for (ptrdiff_t i = k + 1; i < n; i++)
-            if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
+        ptrdiff_t best = n;
+        for (ptrdiff_t i = k; i < n; i++)
+            if (lead[i] == k && (best == n || fabs(a[i * n + k]) > fabs(a[best * n + k]))) best = i;
+        if (best == n || !(fabs(a[best * n + k]) > 0.0)) return 0;
         pivot[k] = best;
-        if (!(fabs(a[best * n + k]) > 0.0)) return 0;
         if (best != k) ks_swap(a + k * n, a + best * n, n);
+        lead[best] = lead[k];
         const double inverse = 1.0 / a[k * n + k];
         for (ptrdiff_t i = k + 1; i < n; i++) {
             double *row = a + i * n;
-            if (row[k] == 0.0) continue;
+            if (lead[i] != k) continue;
             const double factor = row[k] *= inverse;
             ks_minus(row + k + 1, a + k * n + k + 1, factor, n - k - 1);
+            lead[i] = ks_lead(row, k + 1, n);
         }
     }
     return 1;

@@ -1,0 +1,106 @@
+"""Residuals of an objective that is a sum of squares, as functions of all trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, diags_array, vstack
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.samples import LOG_STD, Samples, joined, stacked
+from kinesym.runtime.shooting.scores import Scores
+from kinesym.runtime.signals.experiment import Experiment
+
+
+class Residuals:
+    """Residuals r(z) of an objective that is a sum of squares: path conditions of a problem of
+    their own, `nlp`, the first ones of measured `channels`, then those of `spreads`, channels whose
+    standard deviation is an expression; limits : channels of censored samples, see `Scores`. trials
+    : with measurements, on the grids of the steps. late : residuals of samples between nodes, if
+    there are any, factor and loss their part in the objective."""
+
+    def __init__(
+        self,
+        nlp: NLP,
+        trials: Sequence[Experiment],
+        channels: Sequence[str],
+        late: NLP | None,
+        factor: float,
+        loss: RobustLoss | None,
+        spreads: Sequence[str] = (),
+        limits: Sequence[str] = (),
+    ) -> None:
+        self.nlp, self._trials, self.channels = nlp, trials, tuple(channels)
+        self._spreads, self._limits = tuple(spreads), tuple(limits)
+        self._late, self._root, self._loss = late, np.sqrt(factor), loss
+        layout = nlp.layout
+        rows = [
+            np.arange(
+                layout.constraint_offsets[k, "node"],
+                layout.constraint_offsets[k, "node"] + len(layout.labels["node"]) * trial.n_nodes,
+            )
+            for k, trial in enumerate(trials)
+        ]
+        self._rows = np.concatenate(rows)
+
+    @cached_property
+    def samples(self) -> Samples:
+        """Samples of the residuals; the channel of others is -1, the weight of missing
+        samples 0."""
+        channels = (*self.channels, *(f"{LOG_STD}{name}" for name in self._spreads))
+        others = len(self.nlp.layout.labels["node"]) - len(channels)
+        rows = []
+        for k, trial in enumerate(self._trials):
+            nothing = np.zeros(trial.n_nodes)
+            for number, name in enumerate((*self.channels, *self._spreads)):
+                weight = nothing
+                if name in trial.measurements:
+                    there = ~np.isnan(trial.measurements[name])
+                    std = 1.0 if name in self._limits else trial.divisors[name]
+                    weight = np.where(there, std**-2.0, 0.0)
+                rows.append((number, k, trial.grid, weight))
+            rows += [(-1, k, trial.grid, nothing)] * others
+        found = stacked(channels, rows)
+        logs = found.channel >= len(self.channels)
+        found = replace(found, counts=np.where(logs, 0.0, found.counts))
+        return found if self._late is None else joined(found, self._late.samples)
+
+    @cached_property
+    def _scores(self) -> Scores:
+        own, first = self.samples, len(self.channels)
+        places = [np.flatnonzero(own.channel == k) for k in range(first + len(self._spreads))]
+        none, there = np.zeros(0, dtype=np.intp), own.weight > 0.0
+        off = [places[self.channels.index(name)] for name in self._spreads]
+        limits = [places[self.channels.index(name)] for name in self._limits]
+        rows, logs, last = (np.concatenate([none, *e]) for e in (off, places[first:], limits))
+        return Scores(rows, logs, last, there, self._root, self._loss)
+
+    def values(self, z: Array) -> Array:
+        """Residuals r of all trials."""
+        found = self.nlp.constraints(z)[self._rows]
+        found = self._scores.values(found) if self._spreads or self._limits else found
+        if self._late is None:
+            return found
+        e = self._late.residuals(z)
+        rooted = self._loss.root(e) if self._loss else e
+        return np.concatenate([found, self._root * np.where(self._late.samples.scored, e, rooted)])
+
+    def jacobian(self, z: Array) -> csr_array:
+        """Jacobian d r/d z."""
+        entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
+        shape = (self.nlp.n_constraints, self.nlp.n_variables)
+        found = coo_array(entries, shape=shape).tocsr()[self._rows]
+        if self._spreads or self._limits:
+            found = self._scores.slopes(self.nlp.constraints(z)[self._rows], found)
+        if self._late is None:
+            return found
+        slopes = self._root * self._late.residual_jacobian(z)
+        if self._loss:
+            pace = self._loss.root_slope(self._late.residuals(z))
+            slopes = diags_array(np.where(self._late.samples.scored, 1.0, pace)) @ slopes
+        return csr_array(vstack([found, slopes]))
