@@ -21,7 +21,7 @@ from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.names import name_of, t
 
 #: Relative time by which what happens after a time happens after it.
-_JUST_AFTER = 1e-12
+_JUST_AFTER = 1e-11
 
 
 def events_of(roles: Roles) -> list[Event]:

@@ -22,7 +22,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.table import NumericFunction
 
-#: A share of the duration within which an event is at a node.
+#: A share of its time within which an event is at a node.
 _SAME = 1e-12
 
 
@@ -123,7 +123,7 @@ def with_nodes(trial: Experiment, resets: Sequence[Reset]) -> Experiment:
     more = list[float]()
     for time in (reset.time for reset in resets):
         every = np.append(grid, more)
-        if np.abs(every - time).min() > _SAME * max(abs(time), float(grid[-1] - grid[0])):
+        if np.abs(every - time).min() > _SAME * abs(time):
             more.append(time)
     return trial.on_grid(np.union1d(grid, more)) if more else trial
 
