@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kinesym.gait.axes import rotation as rotation
     from kinesym.gait.body import Body as Body
     from kinesym.gait.body import read_segments as read_segments
+    from kinesym.gait.c3d_files import Recording as Recording
     from kinesym.gait.c3d_files import read_c3d as read_c3d
     from kinesym.gait.c3d_files import write_c3d as write_c3d
     from kinesym.gait.cadence import step_rate as step_rate
@@ -77,6 +78,9 @@ if TYPE_CHECKING:
     from kinesym.gait.sharing_methods import LeastCorrection as LeastCorrection
     from kinesym.gait.sharing_methods import SmoothTransition as SmoothTransition
     from kinesym.gait.smoothing import SSA as SSA
+    from kinesym.gait.strides import Strides as Strides
+    from kinesym.gait.strides import read_norms as read_norms
+    from kinesym.gait.walks import Walk as Walk
     from kinesym.gait.wrench import Wrench as Wrench
     from kinesym.models.planar_body import planar_body as planar_body
     from kinesym.models.planar_body import planar_segments as planar_segments

@@ -82,6 +82,11 @@ class Skeleton:
         parent = self.parents[segment]
         return 0 if parent < 0 < segment else parent
 
+    def bears(self, joint: str) -> bool:
+        """Whether a joint is between the root and a foot, so that the ground loads it."""
+        ends = [self.number(part) for parts in self.feet.values() for part in parts]
+        return any(self.number(joint) in self.chain(end) for end in ends)
+
     def chain(self, segment: int) -> list[int]:
         """A segment and those that carry it, up to the one on the root."""
         found = [segment]
@@ -386,6 +391,9 @@ class JointLoads(Displayed):
             found[f"{joint}_adduction_Nm"] = self.adduction(joint)
             found[f"{joint}_rotation_Nm"] = self.rotation(joint)
             found[f"{joint}_power_W"] = self.power(joint)
+            found[f"{joint}_power_W_per_kg"] = self.power(joint) / skeleton.mass
+            found[f"{joint}_adduction_rad"] = self.adduction_angle(joint)
+            found[f"{joint}_rotation_rad"] = self.rotation_angle(joint)
         for name, wrench in {"total": self.inverse.total, **self.loads}.items():
             for axis, f, m, c in zip("xyz", wrench.force, wrench.moment, wrench.cop(), strict=True):
                 found[f"{name}_ground_force_{axis}_N"] = f
