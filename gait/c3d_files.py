@@ -154,8 +154,10 @@ def read_c3d(
     )
     plates = {str(k + 1): _plate(path, found, k, laboratory, time) for k in range(found["plates"])}
     evaluated = {name: plate for name, plate in plates.items() if plate is not None}
-    said_of = dict(zip(labels, (found["descriptions"][k] for k in labelled), strict=True))
-    about = {name: said_of.get(name, "").strip() for name in markers}
+    texts = [found["descriptions"][k].strip() for k in labelled]
+    said_of = dict(zip(labels, texts, strict=True))  # the names of markers may be short ones
+    said_of |= {label.rpartition(":")[2]: text for label, text in said_of.items()}
+    about = {name: said_of.get(name, "") for name in markers}
     events = tuple((float(t), str(where), str(what)) for t, where, what in found["events"])
     person = Named("number of the person", _person(path, found["person"]))
     return Recording(
