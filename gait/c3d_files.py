@@ -373,7 +373,7 @@ _WRITTEN = {
 }
 
 
-def _add_events(file: Any, contacts: list[Contact]) -> None:
+def _add_events(file: Any, contacts: Iterable[Contact]) -> None:
     """Foot strikes and offs of contacts."""
     rows = [(c.begin, c.foot.capitalize(), "Foot Strike") for c in contacts if c.struck]
     rows += [(c.end, c.foot.capitalize(), "Foot Off") for c in contacts if c.lifted]

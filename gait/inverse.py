@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.base.checks import Named, suggest
+from kinesym.base.checks import Named, Renamed, suggest
 from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import angles_of, angular_velocity, pose, turning
 from kinesym.gait.check_feet import Moved, check_under, line_of_foot
@@ -96,7 +96,7 @@ class Skeleton:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseDynamics(Displayed):
+class InverseDynamics(Displayed, Renamed, renamed={"course": "kinematics"}):
     """Forces and torques that a motion needs.
 
     kinematics : the motion. total : the external wrench without gravity. force : (S, 3, N) [N],

@@ -17,6 +17,7 @@ import numpy as np
 
 from kinesym.base.checks import (
     Named,
+    Renamed,
     check_kind,
     check_text,
     listed,
@@ -110,7 +111,7 @@ Orientation: TypeAlias = "Axes | Carried | Like"
 
 
 @dataclass(frozen=True)
-class Relations:
+class Relations(Renamed, renamed={"places": "points"}):
     """Relations between a set of markers and the points and segments of a model.
 
     points : point -> position, in an order in which each uses only earlier ones and markers.
@@ -166,7 +167,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarks:
+class Landmarks(Renamed, renamed={"places": "points"}):
     """Landmarks at N instants: points (3, N) [m] by name, axes (3, 3, N) by segment."""
 
     points: Mapping[str, Array]

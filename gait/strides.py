@@ -76,10 +76,14 @@ class Strides(Displayed):
                 for name in names
             }
 
-        labels = tuple(label for part in given for label in part.labels)
-        ends = (np.concatenate([getattr(p, k) for p in given]) for k in ("begin", "end", "whole"))
-        curves, numbers = rows("curves", PERCENT.shape), rows("numbers", ())
-        return cls(labels, *ends, Named("curve", curves), Named("number", numbers))
+        return cls(
+            tuple(label for part in given for label in part.labels),
+            np.concatenate([part.begin for part in given]),
+            np.concatenate([part.end for part in given]),
+            np.concatenate([part.whole for part in given]),
+            Named("curve", rows("curves", PERCENT.shape)),
+            Named("number", rows("numbers", ())),
+        )
 
     def __len__(self) -> int:
         """Number of strides n."""
@@ -140,10 +144,10 @@ class Strides(Displayed):
         found = []
         for key in dict.fromkeys(keys):
             part = self.take(np.array([one == key for one in keys]))
-            mean, size = part.mean, (part.begin.mean(keepdims=True), part.end.mean(keepdims=True))
+            mean, label = part.mean, dict(zip(labels, key, strict=True))
+            begin, end = np.array([part.begin.mean()]), np.array([part.end.mean()])
             one = [{k: mean[k][None] for k in m} for m in (part.curves, part.numbers)]
-            label = dict(zip(labels, key, strict=True))
-            found.append(Strides((label,), *size, part.whole.all(keepdims=True), *one))
+            found.append(Strides((label,), begin, end, np.array([part.whole.all()]), *one))
         return Strides.joined(found)
 
     def _label(self, k: int, label: str) -> str:
@@ -230,7 +234,7 @@ class Strides(Displayed):
         return pd.DataFrame(columns, index=list(self.numbers))
 
     def to_pandas(self) -> pd.DataFrame:
-        """All curves by stride, labels and per cent: one row for each stride and per cent."""
+        """Curves by stride, labels and per cent: one row for each stride and per cent."""
         import pandas as pd  # here: slow to import
 
         names, rows = self._index_rows()

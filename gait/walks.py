@@ -68,7 +68,7 @@ class Walk(Displayed):
     leg_length: float | None = None
     belt: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    grounded: Collection[str] | None = None
+    grounded: Collection[str] = ()
 
     def __post_init__(self) -> None:
         check_kind(self.table, Table, "kinesym.gait")
@@ -81,7 +81,7 @@ class Walk(Displayed):
                 positive(number, what)
         for label, value in mapping(self.labels, "labels").items():
             check_text(value, f"the label {label!r} of a walk")
-        if self.grounded is None:
+        if not self.grounded:
             loads = frozenset(name for name in self.table.columns if _LOADS.search(name))
             object.__setattr__(self, "grounded", loads)
         object.__setattr__(self, "contacts", tuple(ordered))
@@ -189,8 +189,8 @@ class Walk(Displayed):
     # -- strides --------------------------------------------------------------------------------
 
     def strides(self, side: str | None = None, plates: bool = True) -> Strides:
-        """All whole strides of a foot, by default of both, in the order of time, with their curves
-        and numbers.
+        """Strides of a foot that are whole, by default of both, in the order of time, with their
+        curves and numbers.
 
         Columns of the side of the foot lose the side in their name, `knee_moment` of
         `right_knee_moment`; others stay. Between samples there are straight lines.
