@@ -32,8 +32,12 @@ FAR = 5.0
 LATE = 10.0
 #: Strides of a side below which there are no outliers.
 FEW = 5
-#: Panels of a figure, if they are not chosen: joints, and kinds of their curves.
-_JOINTS, _KINDS = ("hip", "knee", "ankle"), ("flexion_rad", "flexion_Nm_per_kg", "power_W_per_kg")
+#: Panels of a figure, if they are not chosen: angle, torque and power of these joints.
+_SENSES = {"hip": "flexion", "knee": "extension", "ankle": "flexion"}
+_USUAL = [
+    f"{joint}_{sense}_{unit}" for unit in ("rad", "Nm_per_kg") for joint, sense in _SENSES.items()
+]
+_USUAL += [f"{joint}_power_W_per_kg" for joint in _SENSES]
 #: Curves of other tables that are drawn at most, if they are not chosen.
 _MOST = 12
 
@@ -46,7 +50,7 @@ class Strides(Displayed):
     labels : of each stride, such as {"side": "right", "trial": "walk 1", "subject": "S07"}. begin,
     end : (n,) [s]. whole : (n,), whether force plates show the whole stance. curves : by name
     (n, 101), at 0, 1, ... 100 % of the stride, NaN where a value is not known. numbers : by name
-    (n,). Names of curves lack the side, which is that of the stride: `knee_flexion_rad`.
+    (n,). Names of curves lack the side, which is that of the stride: `knee_extension_rad`.
     """
 
     labels: tuple[Mapping[str, str], ...]
@@ -108,8 +112,8 @@ class Strides(Displayed):
         head = ["", *(f"{side} (n = {len(part)})" for side, part in groups.items())]
         rows = [head]
         for name in self.numbers:
-            pairs = [(part.mean[name], part.std[name]) for part in groups.values()]
-            rows.append([name, *(f"{float(m):.4g} ± {float(s):.2g}" for m, s in pairs)])
+            pairs = [(float(_mean(p[name])), float(_std(p[name]))) for p in groups.values()]
+            rows.append([name, *(f"{m:.4g}" + f" ± {s:.2g}" * (s == s) for m, s in pairs)])
         return "\n".join([repr(self)[1:-1], *aligned(rows, {0})])
 
     # -- some of them ---------------------------------------------------------------------------
@@ -275,8 +279,7 @@ class Strides(Displayed):
         legend, such as those of a program of the laboratory, means alone, dashed. deviations : half
         the width of bands, in standard deviations. Angles [rad] are drawn in degrees.
         """
-        usual = [f"{joint}_{kind}" for kind in _KINDS for joint in _JOINTS]
-        usual = [name for name in usual if name in self.curves] or list(self.curves)[:_MOST]
+        usual = [name for name in _USUAL if name in self.curves] or list(self.curves)[:_MOST]
         wanted = usual if names is None else chosen(names, self.curves)
         across = 3 if len(wanted) > 2 else max(len(wanted), 1)
         down = -(-len(wanted) // across)
@@ -310,7 +313,7 @@ class Strides(Displayed):
         figure.supxlabel("stride [%]")
         if wanted:
             figure.legend(
-                *axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4
+                *axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=across
             )
         return figure
 

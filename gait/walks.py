@@ -103,8 +103,8 @@ class Walk(Displayed):
         of the motion, see `Reconstruction.alike`. feet : by name, positions of its heel and toe at
         the instants of the markers, (3, N) [m]. contacts : such as `read_c3d(path).contacts`; by
         default from the plates, completed by those from heels and toes. Columns are those of joints
-        in `JointLoads.columns`, forces of the ground by foot (forwards, towards the other foot,
-        upwards) and smoothed markers.
+        in `JointLoads.columns` (with `knee_extension`, as that is positive), forces of the ground
+        by foot (forwards, towards the other foot, upwards) and smoothed markers.
 
         A contact is `measured` if its plate is loaded most of it; one of which the plates bear less
         than 80 % of what the motion needs in single support counts as beside them, with a warning.
@@ -136,7 +136,7 @@ class Walk(Displayed):
         with quietly():  # feet beside plates leave a residual, and are told below
             joints = needed.joints(under)
         columns = {
-            name: row
+            name.replace("knee_flexion", "knee_extension"): row  # that is what is positive
             for name, row in joints.columns().items()
             if name.startswith(tuple(needed.skeleton.joints))
         }
