@@ -14,7 +14,7 @@ from kinesym.base.checks import Named, check_kind, finite, listed_of, mapping, s
 from kinesym.base.files import replacing
 from kinesym.base.notebook import Displayed
 from kinesym.gait.tables import File, csv_cells, numbers_of
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import chosen, subplots
 from kinesym.runtime.summary import aligned, listed
 
@@ -101,20 +101,24 @@ class Strides(Displayed):
         return known[name]
 
     def __repr__(self) -> str:
-        sides = [f"{len(part)} {side}" for side, part in self.by("side").items()]
+        sides = [f"{len(part)} {side}" for side, part in self._sides().items()]
         return (
             f"<strides: {', '.join(sides) or 'none'}, {int(self.whole.sum())} with a whole stance "
             f"on plates; {len(self.curves)} curves, {len(self.numbers)} numbers>"
         )
 
     def __str__(self) -> str:
-        groups = self.by("side")
+        groups = self._sides()
         head = ["", *(f"{side} (n = {len(part)})" for side, part in groups.items())]
         rows = [head]
         for name in self.numbers:
             pairs = [(float(_mean(p[name])), float(_std(p[name]))) for p in groups.values()]
             rows.append([name, *(f"{m:.4g}" + f" ± {s:.2g}" * (s == s) for m, s in pairs)])
         return "\n".join([repr(self)[1:-1], *aligned(rows, {0})])
+
+    def _sides(self) -> dict[str, Strides]:
+        sided = all("side" in one for one in self.labels)
+        return self.by("side") if sided else {"of both sides": self}
 
     # -- some of them ---------------------------------------------------------------------------
 
@@ -281,6 +285,7 @@ class Strides(Displayed):
         """
         usual = [name for name in _USUAL if name in self.curves] or list(self.curves)[:_MOST]
         wanted = usual if names is None else chosen(names, self.curves)
+        groups = self.by(by)
         across = 3 if len(wanted) > 2 else max(len(wanted), 1)
         down = -(-len(wanted) // across)
         size = (3.6 * across, 2.5 * down + 0.6)
@@ -289,22 +294,27 @@ class Strides(Displayed):
             scale, label = (
                 (180.0 / np.pi, f"{name[:-4]}_deg") if name.endswith("_rad") else (1, name)
             )
-            for number, (value, part) in enumerate(self.by(by).items()):
+            for number, (value, part) in enumerate(groups.items()):
                 low, high = part.band(name, deviations)
                 panel.fill_between(
                     PERCENT, scale * low, scale * high, color=f"C{number}", alpha=0.25, lw=0
                 )
                 said = f"{value} (n = {len(part)})"
-                panel.plot(PERCENT, scale * part.mean[name], color=f"C{number}", lw=1.6, label=said)
+                panel.plot(
+                    PERCENT, scale * _mean(part[name]), color=f"C{number}", lw=1.6, label=said
+                )
             if norms and name in norms:
-                percent, low, high = norms[name]
+                band = real_array(norms[name], f"the norm of {name!r}")
+                if band.ndim != 2 or len(band) != 3:
+                    raise ValueError(f"the norm of {name!r} must be (3, k), got {band.shape}")
+                percent, low, high = band
                 panel.fill_between(
                     percent, scale * low, scale * high, color="0.5", alpha=0.25, lw=0, label="norm"
                 )
             for other, one in mapping(beside or {}, "beside").items():
                 check_kind(one, Strides, "kinesym.gait")
                 if name in one.curves:
-                    panel.plot(PERCENT, scale * one.mean[name], "k--", lw=1.2, label=other)
+                    panel.plot(PERCENT, scale * _mean(one[name]), "k--", lw=1.2, label=other)
             panel.axhline(0.0, color="k", lw=0.6)
             panel.set(title=label, xlim=(0.0, 100.0))
             panel.title.set_fontsize("medium")

@@ -30,7 +30,7 @@ from kinesym.gait.natural.body import G
 from kinesym.gait.reconstruction import Reconstruction
 from kinesym.gait.strides import PERCENT, Strides
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, vectors
-from kinesym.runtime.arrays import AXES, Array
+from kinesym.runtime.arrays import AXES, Array, time_grid
 
 #: Names of columns that depend on forces of the ground.
 _LOADS = re.compile(r"torque|moment|force|power|_(Nm?|W)(_per_kg)?$", re.IGNORECASE)
@@ -72,6 +72,7 @@ class Walk(Displayed):
 
     def __post_init__(self) -> None:
         check_kind(self.table, Table, "kinesym.gait")
+        time_grid(self.time)
         ordered = in_order(self.contacts)
         check_contacts(ordered)
         given = mapping(self.heels, "heels")
@@ -81,6 +82,8 @@ class Walk(Displayed):
                 positive(number, what)
         for label, value in mapping(self.labels, "labels").items():
             check_text(value, f"the label {label!r} of a walk")
+            if label == "side":
+                raise ValueError("the label 'side' is that of the foot; choose another name")
         if not self.grounded:
             loads = frozenset(name for name in self.table.columns if _LOADS.search(name))
             object.__setattr__(self, "grounded", loads)

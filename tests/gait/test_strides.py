@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
+from kinesym.examples import gait_plates
 from kinesym.examples.studies.gait import data
 from kinesym.gait import Contact, Strides, Table, Walk, read_norms, read_table
 
@@ -190,6 +191,34 @@ def test_a_treadmill_with_many_strides(tmp_path):
     plt.close(figure)
 
 
+def test_a_walk_of_markers_and_plates():
+    """Events without a word on plates: contacts are measured where plates bear the force."""
+    markers, numbered = gait_plates.record()
+    feet = gait_plates.feet_of(markers)
+    plates, _ = ks.gait.assign_plates(numbered, markers.time, feet)
+    segments = ks.gait.segments_of_body(76.5, gait_plates.STATURE)
+    motion = ks.gait.reconstruct(segments, gait_plates.relations(), markers)
+    made = Walk.of(motion, plates, feet)
+    assert [c.measured for c in made.contacts] == [False, True, True, True, True]
+    strides = made.strides()
+    assert strides.whole.all() and not np.isnan(strides["ankle_power_W"]).any()
+    joints = made.table["right_ankle_flexion_Nm"]
+    assert strides["ankle_flexion_Nm"][0].min() == pytest.approx(joints.min(), rel=2e-3)
+    assert (strides["ground_force_medial_N"].mean(axis=1) > 0.0).all()  # the weight is between
+    assert strides["stride_length_m"] == pytest.approx([1.28, 1.33], abs=0.01)
+    events = [replace(c, measured=False) for c in made.contacts]
+    half = {**plates, "left": plates["left"].scaled(0.5)}
+    with pytest.warns(UserWarning, match="'left' bear .* counts as beside them"):
+        beside = Walk.of(motion, half, feet, events)
+    strides = beside.strides()
+    assert strides.whole.tolist() == [True, False]
+    unknown = np.isnan(strides["knee_extension_Nm"]).mean(axis=1)
+    assert unknown[0] == 0.0 and 0.5 < unknown[1] < 0.65
+    assert not np.isnan(strides["elbow_flexion_Nm"]).any()
+    with pytest.raises(ValueError, match="'left' need its heel and toe"):
+        Walk.of(motion, plates, {"right": feet["right"]})
+
+
 @pytest.mark.parametrize(
     "wrong, words",
     [
@@ -203,6 +232,8 @@ def test_a_treadmill_with_many_strides(tmp_path):
         (lambda w: w.strides().by("clinic"), "has no label 'clinic'"),
         (lambda w: w.strides()["knee"], "no curve or number 'knee'"),
         (lambda w: Strides.joined([]), "at least one walk"),
+        (lambda w: replace(w, labels={"side": "both"}), "the label 'side' is that of the foot"),
+        (lambda w: w.strides().plot(norms={"knee_rad": [1.0]}), r"norm of 'knee_rad' must be"),
     ],
 )
 def test_faults_are_sentences(wrong, words):
