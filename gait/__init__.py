@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from kinesym.gait.marker_fit import fit_markers as fit_markers
     from kinesym.gait.marker_scale import Scaling as Scaling
     from kinesym.gait.marker_scale import scale as scale
+    from kinesym.gait.marker_sets import marker_set as marker_set
     from kinesym.gait.markers import Markers as Markers
     from kinesym.gait.motion_files import Table as Table
     from kinesym.gait.motion_files import read_mot as read_mot
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from kinesym.gait.reconstruction import reconstruct as reconstruct
     from kinesym.gait.relations import Axes as Axes
     from kinesym.gait.relations import Carried as Carried
+    from kinesym.gait.relations import Chord as Chord
     from kinesym.gait.relations import Like as Like
     from kinesym.gait.relations import Midpoint as Midpoint
     from kinesym.gait.relations import Relations as Relations

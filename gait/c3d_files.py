@@ -46,13 +46,6 @@ _STRIKE = re.compile(r"(foot|heel|initial)\W*(strike|contact|on)\b|^[rl](hs|on|i
 _OFF = re.compile(r"(foot|toe)\W*off\b|^[rl](to|off)$", re.IGNORECASE)
 
 
-def _side_of(context: str, label: str) -> str:
-    """Foot of an event, by its context, or else by its label."""
-    said = context.strip().lower()
-    by_label = {"r": "right", "l": "left"}.get(label.strip().lower()[:1], "")
-    return said if said in ("right", "left") else by_label
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Recording(Displayed):
     """Content of a C3D file; `markers, plates = recording` are its measurements.
@@ -94,7 +87,7 @@ class Recording(Displayed):
             events = [
                 (instant, bool(_STRIKE.search(label)))
                 for instant, context, label in self.events
-                if _side_of(context, label) == foot
+                if re.match(rf"(general)?\s*{foot[0]}", f"{context} {label}".strip(), re.IGNORECASE)
                 and (_STRIKE.search(label) or _OFF.search(label))
             ]
             if events:
@@ -158,14 +151,12 @@ def read_c3d(
     said_of = dict(zip(labels, texts, strict=True))  # the names of markers may be short ones
     said_of |= {label.rpartition(":")[2]: text for label, text in said_of.items()}
     about = {name: said_of.get(name, "") for name in markers}
-    events = tuple((float(t), str(where), str(what)) for t, where, what in found["events"])
-    person = Named("number of the person", _person(path, found["person"]))
     return Recording(
         markers,
         renamed(evaluated, rename or {}),
         Named("marker", {name: text for name, text in about.items() if text}),
-        events,
-        person,
+        tuple((float(t), str(where), str(what)) for t, where, what in found["events"]),
+        Named("number of the person", _person(path, found["person"])),
         Named("kind of result", _references(found, time)),
     )
 

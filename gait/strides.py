@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,22 +95,18 @@ class Strides(Displayed):
 
     def __getitem__(self, name: str) -> Array:
         """A curve (n, 101) or a number (n,) of all strides."""
-        known = {**self.curves, **self.numbers}
-        if name not in known:
-            raise KeyError(f"there is no curve or number {name!r}; {suggest(name, known)}")
-        return known[name]
+        return Named("curve or number", {**self.curves, **self.numbers})[name]
 
     def __repr__(self) -> str:
-        sides = [f"{len(part)} {side}" for side, part in self._sides().items()]
+        sides = ", ".join(f"{len(part)} {side}" for side, part in self._sides().items())
         return (
-            f"<strides: {', '.join(sides) or 'none'}, {int(self.whole.sum())} with a whole stance "
+            f"<strides: {sides or 'none'}, {int(self.whole.sum())} with a whole stance "
             f"on plates; {len(self.curves)} curves, {len(self.numbers)} numbers>"
         )
 
     def __str__(self) -> str:
         groups = self._sides()
-        head = ["", *(f"{side} (n = {len(part)})" for side, part in groups.items())]
-        rows = [head]
+        rows = [["", *(f"{side} (n = {len(part)})" for side, part in groups.items())]]
         for name in self.numbers:
             pairs = [(float(_mean(p[name])), float(_std(p[name]))) for p in groups.values()]
             rows.append([name, *(f"{m:.4g}" + f" ± {s:.2g}" * (s == s) for m, s in pairs)])
@@ -125,16 +121,11 @@ class Strides(Displayed):
     def take(self, rows: Sequence[int] | NDArray[np.bool_]) -> Strides:
         """Strides of these numbers, or where a mask (n,) is true, such as `strides.whole`."""
         index = np.arange(len(self))[np.asarray(rows)] if len(rows) else np.zeros(0, dtype=int)
-        part = [{k: row[index] for k, row in m.items()} for m in (self.curves, self.numbers)]
-        return replace(
-            self,
-            labels=tuple(self.labels[k] for k in index),
-            begin=self.begin[index],
-            end=self.end[index],
-            whole=self.whole[index],
-            curves=Named("curve", part[0]),
-            numbers=Named("number", part[1]),
-        )
+        curves = {name: row[index] for name, row in self.curves.items()}
+        numbers = {name: row[index] for name, row in self.numbers.items()}
+        labels = tuple(self.labels[k] for k in index)
+        ends = self.begin[index], self.end[index], self.whole[index]
+        return Strides(labels, *ends, Named("curve", curves), Named("number", numbers))
 
     def without(self, rows: Sequence[int] | Mapping[int, str]) -> Strides:
         """Strides but those of these numbers, such as `strides.outliers()`."""
@@ -168,13 +159,13 @@ class Strides(Displayed):
     @property
     def mean(self) -> Mapping[str, Array]:
         """Mean of each curve (101,) and number, over the strides in which it is known."""
-        return Named("curve or number", {k: _mean(row) for k, row in self._rows()})
+        return Named("curve or number", {k: _mean(self[k]) for k in (*self.curves, *self.numbers)})
 
     @property
     def std(self) -> Mapping[str, Array]:
         """Standard deviation of each curve (101,) and number over strides, with n - 1; NaN where
         fewer than two strides are known."""
-        return Named("curve or number", {k: _std(row) for k, row in self._rows()})
+        return Named("curve or number", {k: _std(self[k]) for k in (*self.curves, *self.numbers)})
 
     def band(self, name: str, deviations: float = 1.0) -> tuple[Array, Array]:
         """Lower and upper bound of a curve, (101,) each: its mean and so many standard deviations
@@ -219,10 +210,6 @@ class Strides(Displayed):
             f"{self.end[k]:.2f} s): {name} is {size:.0f} times as far from the median as usual"
             for k, (_, size, name) in sorted(worst.items())
         }
-
-    def _rows(self) -> Iterator[tuple[str, Array]]:
-        yield from self.curves.items()
-        yield from self.numbers.items()
 
     # -- tables and figures ---------------------------------------------------------------------
 

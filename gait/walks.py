@@ -159,9 +159,7 @@ class Walk(Displayed):
         return cls(table, found, heels, mass, leg_length, labels=said, grounded=grounded)
 
     def __repr__(self) -> str:
-        feet = {c.foot: sum(o.foot == c.foot for o in self.contacts) for c in self.contacts}
-        said = ", ".join(f"{count} of {foot!r}" for foot, count in feet.items())
-        return f"<walk: {len(self.table.columns)} columns; contacts: {said or 'none'}>"
+        return f"<walk: {len(self.table.columns)} columns, {len(self.contacts)} contacts>"
 
     @property
     def time(self) -> Array:
@@ -224,7 +222,7 @@ class Walk(Displayed):
                 {name: row[None] for name, row in self._curves(one, two, plates).items()},
                 {},
             )
-            for one, two in sorted(self._spans(feet), key=_begin)
+            for one, two in sorted(self._spans(feet), key=lambda ends: ends[0].begin)
         ]
         if not rows:
             strikes = [c.begin for c in self.contacts if c.struck and c.foot in feet]
@@ -356,10 +354,6 @@ class Walk(Displayed):
         """Place of a heel from above, (2,) [m], on the belt if there is one."""
         place = between(np.array([instant]), self.time, np.asarray(self.heels[foot])[:2])[:, 0]
         return place + np.array([self.belt_speed * instant, 0.0])
-
-
-def _begin(span: tuple[Contact, Contact]) -> float:
-    return span[0].begin
 
 
 def _is_left(foot: str) -> bool:
