@@ -72,11 +72,8 @@ class Recording(Displayed):
         return (self.markers, self.plates)[k]
 
     def __repr__(self) -> str:
-        kinds = ", ".join(self.references) or "no results of models"
-        return (
-            f"<{len(self.markers.names)} markers, {len(self.plates)} plates, "
-            f"{len(self.events)} events, {kinds}>"
-        )
+        count = len(self.markers.names), len(self.plates), len(self.events)
+        return "<{} markers, {} plates, {} events>".format(*count)
 
     @cached_property
     def contacts(self) -> list[Contact]:
@@ -91,8 +88,8 @@ class Recording(Displayed):
                 and (_STRIKE.search(label) or _OFF.search(label))
             ]
             if events:
-                remedy = "correct the events of the file"
-                found += contacts_in_turn(foot, events, ends, not events[0][1], remedy)
+                said = "correct the events of the file"
+                found += contacts_in_turn(foot, events, ends, not events[0][1], said)
         return sorted(found, key=lambda contact: (contact.begin, contact.end))
 
 

@@ -25,8 +25,9 @@ _TORSO = {"torso": Axes("z", z=("J1", "NK"), x=_AHEAD)}
 _SKULL = {"head": Axes("x", x=(Midpoint(_HEAD[2:]), Midpoint(_HEAD[:2])), y=_HEAD[:2])}
 #: Direction of the sides along y.
 _SIDES = {"R": -1.0, "L": 1.0}
-#: Angles of the regression of the hip [rad].
-_THETA, _BETA = 0.5, 0.314
+#: Angles of the regression of the hip, seen from ahead and from the side [rad].
+_THETA = 0.5
+_BETA = 0.314
 
 
 def marker_set(
@@ -94,6 +95,10 @@ def _hips(leg: float, radius: float) -> dict[str, Any]:
     }
 
 
+def _leftwards(side: str, outer: str, inner: str) -> tuple[str, str]:
+    return (outer, inner) if side == "R" else (inner, outer)
+
+
 def _leg(side: str, knee: float, ankle: float) -> Part:
     """A leg; knee, ankle : distances of centres from markers [m]."""
     points = {
@@ -101,8 +106,8 @@ def _leg(side: str, knee: float, ankle: float) -> Part:
         f"{side}A": Chord(f"{side}ANK", f"{side}K", f"{side}TIB", ankle),
         f"{side}M": f"{side}TOE",
     }
-    inwards = 1 if side == "R" else -1  # y is to the left
-    knees, ankles = (f"{side}KNE", f"{side}K")[::inwards], (f"{side}ANK", f"{side}A")[::inwards]
+    knees = _leftwards(side, f"{side}KNE", f"{side}K")
+    ankles = _leftwards(side, f"{side}ANK", f"{side}A")
     axes = {
         f"{side}thigh": Axes("z", z=(f"{side}K", f"{side}H"), y=knees),
         f"{side}shank": Axes("z", z=(f"{side}A", f"{side}K"), y=ankles),
@@ -113,7 +118,7 @@ def _leg(side: str, knee: float, ankle: float) -> Part:
 
 
 def _arm(side: str) -> Part:
-    wrist = (f"{side}WRA", f"{side}WRB")[:: 1 if side == "R" else -1]
+    wrist = _leftwards(side, f"{side}WRA", f"{side}WRB")
     elbow = (0.0, -0.04 * _SIDES[side], 0.0)
     points = {
         f"{side}S": Shifted(f"{side}SHO", (0.0, 0.0, -0.1), Like("torso"), _SHOULDERS),

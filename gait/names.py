@@ -71,14 +71,10 @@ def without_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
         for pattern in _RIGHT:
             match = pattern.search(name)
             if match:
-                left, before, behind = _LEFT[match[0].lower()], *_around(name, match)
-                counterpart = known.get(f"{before}{left}{behind}".lower())
-                if counterpart is not None:
+                before, behind = name[: match.start()], name[match.end() :]
+                left = known.get(f"{before}{_LEFT[match[0].lower()]}{behind}".lower())
+                if left is not None:
                     common = _SEPARATED.sub(r"\1", before + behind).strip("._ -")
-                    found[common if common and common not in found else name] = name, counterpart
+                    found[common if common and common not in found else name] = name, left
                     break
     return found
-
-
-def _around(name: str, match: re.Match[str]) -> tuple[str, str]:
-    return name[: match.start()], name[match.end() :]

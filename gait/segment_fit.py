@@ -75,9 +75,7 @@ def segments_from_landmarks(
         raise ValueError(f"the relations do not say where point {root!r} is")
     lacking = [row.name for row in segments if row.name not in found.axes]
     if lacking:
-        which = f"segment{'s' * (len(lacking) > 1)} {', '.join(map(repr, lacking))}"
-        said = "have" if len(lacking) > 1 else "has"
-        raise ValueError(f"the relations do not say which axes {which} {said}")
+        raise ValueError(f"the relations lack axes of segments: {', '.join(map(repr, lacking))}")
     for row in segments:
         A = found.axes[row.name]
         points = {}

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,19 +121,13 @@ class Walk(Displayed):
             if foot not in lines:
                 raise ValueError(f"plates of the foot {foot!r} need its heel and toe in feet")
         if contacts is None:
-            own = [c for foot, plate in given.items() for c in contacts_from_wrench(foot, plate)]
-            grid = motion.markers.time
-            seen = (contacts_from_markers(foot, grid, *pair) for foot, pair in lines.items())
-            contacts = completed(own, (c for row in seen for c in row))
+            contacts = _contacts(motion.markers.time, given, lines)
         begin = max([motion.kinematics.span[0], *(plate.time[0] for plate in given.values())])
         end = min([motion.kinematics.span[1], *(plate.time[-1] for plate in given.values())])
         here = (motion.markers.time >= begin) & (motion.markers.time <= end)
         time = motion.markers.time[here]
         if len(time) < 2:
-            raise ValueError(
-                f"markers and plates share no time: {begin:.6g} to {end:.6g} s; are they of one "
-                "trial?"
-            )
+            raise ValueError("markers and plates share no time; are they of one trial?")
         under = motion.alike(given) if isinstance(motion.smooth, Butterworth) else given
         under = {foot: wrench.at(time) for foot, wrench in under.items()}
         needed = Body(motion.segments).inverse(motion.kinematics.sample(time))
@@ -210,9 +205,10 @@ class Walk(Displayed):
         Warns of strides that are left out since contacts in them are missing. Raises `ValueError`
         if no stride is whole, naming the strikes.
         """
-        feet = self._feet if side is None else [side]
-        if side is not None and side not in self._feet:
-            raise ValueError(f"there are no contacts of {side!r}; {suggest(side, self._feet)}")
+        known = list(dict.fromkeys(c.foot for c in self.contacts))
+        feet = known if side is None else [side]
+        if side is not None and side not in known:
+            raise ValueError(f"there are no contacts of {side!r}; {suggest(side, known)}")
         rows = [
             Strides(
                 ({"side": one.foot, **self.labels},),
@@ -227,10 +223,10 @@ class Walk(Displayed):
         if not rows:
             strikes = [c.begin for c in self.contacts if c.struck and c.foot in feet]
             said = ", ".join(f"{t:.6g}" for t in strikes[:8]) or "none"
+            covered = f"{self.time[0]:.6g} to {self.time[-1]:.6g} s"
             raise ValueError(
                 f"no stride of {', '.join(feet) or 'any foot'} is whole: heel strikes at {said} s, "
-                f"the columns cover {self.time[0]:.6g} to {self.time[-1]:.6g} s; a stride needs "
-                "two strikes in them"
+                f"the columns cover {covered}; a stride needs two strikes in them"
             )
         found = Strides.joined(rows)
         return replace(found, numbers=Named("number", self._numbers(found)))
@@ -281,16 +277,12 @@ class Walk(Displayed):
     @cached_property
     def _unseen(self) -> dict[str, NDArray[np.bool_]]:
         """Samples (N,) in stances that no plate shows, by foot, "" for any."""
-        found = {foot: np.zeros(len(self.time), dtype=bool) for foot in ("", *self._feet)}
+        feet = {"", *(c.foot for c in self.contacts)}
+        found = {foot: np.zeros(len(self.time), dtype=bool) for foot in feet}
         for c in self.contacts:
-            if not c.measured:
-                for foot in ("", c.foot):
-                    found[foot] |= (self.time >= c.begin) & (self.time <= c.end)
+            for foot in ("", c.foot) if not c.measured else ():
+                found[foot] |= (self.time >= c.begin) & (self.time <= c.end)
         return found
-
-    @property
-    def _feet(self) -> list[str]:
-        return list(dict.fromkeys(c.foot for c in self.contacts))
 
     # -- numbers --------------------------------------------------------------------------------
 
@@ -322,7 +314,8 @@ class Walk(Displayed):
         duration, others = end - begin, [c for c in self.contacts if c.foot != foot]
         own = next(c for c in self.contacts if c.foot == foot and c.begin == begin)
         strike = next((c for c in others if begin < c.begin < end), None)
-        known = own.lifted and strike is not None and others[0].begin < begin
+        before = any(begin - duration < c.begin < begin for c in others)
+        known = own.lifted and strike is not None and before
         both = sum(max(min(own.end, c.end) - max(begin, c.begin), 0.0) for c in others)
         stance = 100.0 * (own.end - begin) / duration if own.lifted else np.nan
         found = {
@@ -365,6 +358,20 @@ def _whole(contact: Contact) -> bool:
     return contact.measured and contact.struck and contact.lifted
 
 
+def _contacts(time: Array, plates: Mapping[str, Wrench], feet: Mapping[str, Any]) -> list[Contact]:
+    """Contacts from plates, completed by those from heels and toes where these tell."""
+    own = [c for foot, plate in plates.items() for c in contacts_from_wrench(foot, plate)]
+    seen: list[Contact] = []
+    for foot, pair in feet.items():
+        try:
+            seen += contacts_from_markers(foot, time, *pair)
+        except ValueError as error:  # on stairs, of feet that stand
+            if foot not in plates:
+                raise
+            warn(f"contacts of {foot!r} are those of plates alone: {error}")
+    return completed(own, seen)
+
+
 def _measured(
     contacts: Sequence[Contact], total: Wrench, plates: Mapping[str, Wrench]
 ) -> list[Contact]:
@@ -373,11 +380,8 @@ def _measured(
     found = []
     for one in contacts:
         here = (total.time >= one.begin) & (total.time <= one.end)
-        if not here.any():
-            found.append(one)
-            continue
         force = plates[one.foot].force[2] if one.foot in plates else np.zeros(len(total.time))
-        loaded = float(np.mean(force[here] > THRESHOLD)) > 0.5
+        loaded = float(np.mean(force[here] > THRESHOLD)) > 0.5 if here.any() else one.measured
         for other in contacts:
             if other.foot != one.foot:
                 here &= (total.time < other.begin) | (total.time > other.end)

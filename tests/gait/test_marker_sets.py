@@ -98,7 +98,7 @@ def test_what_is_missing_is_named_at_once(recorded):
     near = Relations({"knee": Chord("RKNE", "RANK", "RTIB", 2.0)}, {})
     with pytest.raises(ValueError, match="nearer to the proximal centre"):
         landmarks(near, Trial(named.positions))
-    with pytest.raises(ValueError, match=r"'pelvis', 'torso', .* have"):
+    with pytest.raises(ValueError, match="lack axes of segments: 'pelvis', 'torso'"):
         at = np.zeros((3, 2))
         segments_from_landmarks(
             segments_of_body(), landmarks(Relations({"J1": "A"}, {}), Trial({"A": at}))
