@@ -186,7 +186,7 @@ def _events(file: Any) -> list[tuple[float, str, str]]:
     """Instants [s] of events in order, and the contexts and labels that they have."""
     texts = [_parameter(file, "EVENT", name, []) for name in ("CONTEXTS", "LABELS")]
     times = np.asarray(_parameter(file, "EVENT", "TIMES", np.zeros((2, 0))), float)
-    times = times.reshape(2, -1, order="F")  # minutes and seconds
+    times = times[: len(times) // 2 * 2].reshape(2, -1, order="F")  # minutes and seconds
     count = min(int(_parameter(file, "EVENT", "USED", [times.shape[1]])[0]), *map(len, texts))
     instants = (60.0 * times[0] + times[1])[:count].tolist()
     contexts, labels = (map(str, row[:count]) for row in texts)
