@@ -50,12 +50,11 @@ _OFF = re.compile(r"(foot|toe)\W*off\b|^[rl](to|off)$", re.IGNORECASE)
 class Recording(Displayed):
     """Content of a C3D file; `markers, plates = recording` are its measurements.
 
-    markers, plates : see `read_c3d`. descriptions : of points, by marker, where the file has them.
-    events : instants [s] on the clock of the markers, contexts such as "Right", and labels such as
-    "Foot Strike". person : "mass" [kg], "stature", "leg_length" [m] (the mean of both legs) as far
-    as the groups PROCESSING or SUBJECTS say them. references : what models of the laboratory's
-    program wrote, by kind: "angles", "moments", "powers", "forces", ..., in units of the file,
-    `references["angles"]["RKneeAngles_x"]`; `.header["units"]` names them.
+    markers, plates : see `read_c3d`. descriptions : of points, by marker. events : instants [s] on
+    the clock of the markers, contexts such as "Right", labels such as "Foot Strike". person :
+    "mass" [kg], "stature", "leg_length" [m] (the mean of both legs), as far as the groups
+    PROCESSING or SUBJECTS say them. references : results of models, by kind: "angles", "moments",
+    ..., in units of the file, `references["angles"]["RKneeAngles_x"]`, `.header["units"]`.
     """
 
     markers: Markers

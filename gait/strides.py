@@ -62,10 +62,7 @@ class Strides(Displayed):
 
     @classmethod
     def joined(cls, parts: Sequence[Strides]) -> Strides:
-        """Strides of several walks; a curve or number that a walk does not have is NaN there.
-
-        Raises `ValueError` if none is given, or something else.
-        """
+        """Strides of several walks; a curve or number that a walk does not have is NaN there."""
         given = listed_of(parts, Strides, "strides")
         if not given:
             raise ValueError("give strides of at least one walk")

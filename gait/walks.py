@@ -196,14 +196,14 @@ class Walk(Displayed):
         computed, as by `share` or `contact_forces`.
 
         Numbers of a stride: its time, cadence (two steps a stride), stance, swing and double
-        support in per cent of it; with heels also lengths, width and speed: the step is that from
-        the strike of the other foot to the end of the stride, the width the distance of the other
-        heel from the line of progression (Huxham et al. 2006); with the leg length lengths over it,
-        and speed over sqrt(g length) (Hof 1996); of each power the positive and negative work, with
-        the mass per kg. NaN where contacts of the other foot are not known.
+        support [%]; with heels lengths, width and speed: the step is that from the strike of the
+        other foot to the end of the stride, the width the distance of the other heel from the line
+        of progression (Huxham et al. 2006); with the leg length lengths over it, and speed over
+        sqrt(g length) (Hof 1996); of each power the positive and negative work, with the mass per
+        kg. NaN where contacts of the other foot are not known.
 
-        Warns of strides that are left out since contacts in them are missing. Raises `ValueError`
-        if no stride is whole, naming the strikes.
+        Warns of strides in which contacts are missing, which are left out. Raises `ValueError` if
+        no stride is whole.
         """
         known = list(dict.fromkeys(c.foot for c in self.contacts))
         feet = known if side is None else [side]
