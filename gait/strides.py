@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 #: Instants of a stride at which curves are known [% of the stride].
 PERCENT = np.linspace(0.0, 100.0, 101)
 #: Distance of the curve of an outlier from the median one, over the median of these distances [-]:
-#: of 40 random curves one is beyond in 5 % of records of 5 strides, in none of 8.
+#: of 40 random curves one is beyond in 3 % of records of 5 strides, in 0.3 % of 8.
 FAR = 5.0
-#: The same for the time of a stride [-]: beyond in 5 % of records of 5 strides, in 2 % of 14.
+#: The same for the time of a stride [-]: beyond in 7 % of records of 5 strides, in 2 % of 8.
 LATE = 10.0
 #: Strides of a side below which there are no outliers.
 FEW = 5
