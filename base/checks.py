@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,26 @@ def suggest(name: object, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"known are: {', '.join(names)}" if names else "none are declared"
+
+
+class Renamed:
+    """Class whose attributes had other names once: those raise `AttributeError` with the new name.
+
+    renamed : new names by old ones, given where the class is made.
+    """
+
+    _renamed: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls, renamed: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._renamed = {**cls._renamed, **(renamed or {})}
+
+    if not TYPE_CHECKING:  # or else every attribute would be known
+
+        def __getattr__(self, name: str) -> Any:
+            said = f"{type(self).__name__!r} object has no attribute {name!r}"
+            new = type(self)._renamed.get(name)
+            raise AttributeError(f"{said}; it is called {new!r} now" if new else said)
 
 
 class Named(dict[str, T]):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kinesym.gait.axes import rotation as rotation
     from kinesym.gait.body import Body as Body
     from kinesym.gait.body import read_segments as read_segments
+    from kinesym.gait.c3d_files import Recording as Recording
     from kinesym.gait.c3d_files import read_c3d as read_c3d
     from kinesym.gait.c3d_files import write_c3d as write_c3d
     from kinesym.gait.cadence import step_rate as step_rate
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from kinesym.gait.marker_fit import fit_markers as fit_markers
     from kinesym.gait.marker_scale import Scaling as Scaling
     from kinesym.gait.marker_scale import scale as scale
+    from kinesym.gait.marker_sets import marker_set as marker_set
     from kinesym.gait.markers import Markers as Markers
     from kinesym.gait.motion_files import Table as Table
     from kinesym.gait.motion_files import read_mot as read_mot
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from kinesym.gait.reconstruction import reconstruct as reconstruct
     from kinesym.gait.relations import Axes as Axes
     from kinesym.gait.relations import Carried as Carried
+    from kinesym.gait.relations import Chord as Chord
     from kinesym.gait.relations import Like as Like
     from kinesym.gait.relations import Midpoint as Midpoint
     from kinesym.gait.relations import Relations as Relations
@@ -77,6 +80,9 @@ if TYPE_CHECKING:
     from kinesym.gait.sharing_methods import LeastCorrection as LeastCorrection
     from kinesym.gait.sharing_methods import SmoothTransition as SmoothTransition
     from kinesym.gait.smoothing import SSA as SSA
+    from kinesym.gait.strides import Strides as Strides
+    from kinesym.gait.strides import read_norms as read_norms
+    from kinesym.gait.walks import Walk as Walk
     from kinesym.gait.wrench import Wrench as Wrench
     from kinesym.models.planar_body import planar_body as planar_body
     from kinesym.models.planar_body import planar_segments as planar_segments

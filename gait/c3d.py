@@ -42,7 +42,9 @@ def content(path: str | Path) -> dict[str, Any]:
     `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k` (3,),
     `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does not
     have them. `descriptions` are of the points; `axes` and `screen` declare the upward axis. `said`
-    and `frames` are the numbers of frames of its header and of those that are there.
+    and `frames` are the numbers of frames of its header and of those that are there. `results`
+    (3, R, N) of models have `result_names`, `result_kinds` and units `result_units` by kind;
+    `events` are [instant, context, label]; `person` are numbers by their names in small letters.
 
     Raises `FileNotFoundError`, `NotInstalled` without ezc3d, and `ValueError` for files that cannot
     be read as C3D.
@@ -125,6 +127,8 @@ def _limit(memory: int, seconds: float) -> None:
 
 #: Parameters of POINT that name what is no marker: results of models, in other units.
 _RESULTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
+#: Groups of parameters that describe the person, as programs name them.
+_PERSON = ("PROCESSING", "SUBJECTS", "SUBJECT")
 
 
 def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -135,9 +139,11 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     plates = int(_parameter(file, "FORCE_PLATFORM", "USED", [0])[0])
     points, header = file["data"]["points"], file["header"]
     names = _listed(file, "LABELS")[: points.shape[1]]
-    results = {name for kind in _RESULTS for name in _listed(file, kind)}
+    results = {name: kind for kind in _RESULTS for name in _listed(file, kind)}
     markers = [k for k, name in enumerate(names) if name not in results]
+    others = [k for k, name in enumerate(names) if name in results]
     missing = file["data"]["meta_points"]["residuals"][0] < 0.0
+    units = {kind: _parameter(file, "POINT", f"{kind[:-1]}_UNITS", [""]) for kind in _RESULTS}
     said, there = _frames(path, file)
     descriptions = [*_listed(file, "DESCRIPTIONS"), *[""] * len(names)]
     facts = {
@@ -155,8 +161,14 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
         "frames": min(there, points.shape[2]),
         "plates": plates,
         "units": [],
+        "result_names": [names[k] for k in others],
+        "result_kinds": [results[names[k]].lower() for k in others],
+        "result_units": {kind.lower(): str(said[0]) for kind, said in units.items()},
+        "events": _events(file),
+        "person": _person(file),
     }
-    arrays = {"points": np.where(missing, np.nan, points[:3])[:, markers]}
+    seen = np.where(missing, np.nan, points[:3])
+    arrays = {"points": seen[:, markers], "results": seen[:, others]}
     for k in range(plates):
         parts, unit = _plate(file, k)
         arrays |= {f"{name}_{k}": part for name, part in parts.items()}
@@ -168,6 +180,30 @@ def _listed(file: Any, name: str) -> list[str]:
     """Names of a parameter of POINT and those that continue it, 255 each."""
     more = [name, *(f"{name}{k}" for k in range(2, 10))]
     return [text for each in more for text in _parameter(file, "POINT", each, [])]
+
+
+def _events(file: Any) -> list[tuple[float, str, str]]:
+    """Instants [s] of events in order, and the contexts and labels that they have."""
+    texts = [_parameter(file, "EVENT", name, []) for name in ("CONTEXTS", "LABELS")]
+    times = np.asarray(_parameter(file, "EVENT", "TIMES", np.zeros((2, 0))), float)
+    times = times[: len(times) // 2 * 2].reshape(2, -1, order="F")  # minutes and seconds
+    count = min(int(_parameter(file, "EVENT", "USED", [times.shape[1]])[0]), *map(len, texts))
+    instants = (60.0 * times[0] + times[1])[:count].tolist()
+    contexts, labels = (map(str, row[:count]) for row in texts)
+    return sorted(zip(instants, contexts, labels, strict=True))
+
+
+def _person(file: Any) -> dict[str, float]:
+    """Numbers that describe the person, by name in small letters."""
+    found = {}
+    for group in file["parameters"]:
+        for name in file["parameters"][group] if group.upper() in _PERSON else ():
+            value = _parameter(file, group, name, [""]) if not name.startswith("__") else [""]
+            try:
+                found[name.lower()] = float(value[0])
+            except (TypeError, ValueError):
+                continue
+    return found
 
 
 def _plate(file: Any, k: int) -> tuple[dict[str, Any], str]:

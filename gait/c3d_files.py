@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kinesym.base import checks
-from kinesym.base.checks import check_choice, check_kind, naming, shown
+from kinesym.base.checks import Named, check_choice, check_kind, listed_of, naming, shown, suggest
 from kinesym.base.extras import required
 from kinesym.base.files import replacing
+from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import (
     DIRECTIONS,
     NOTHING,
@@ -27,13 +31,65 @@ from kinesym.gait.axes import (
 )
 from kinesym.gait.c3d import content
 from kinesym.gait.checks import warn
+from kinesym.gait.events import Contact, contacts_in_turn
 from kinesym.gait.force_files import renamed
 from kinesym.gait.force_plates import on_plate, plate_wrench, zeroed
 from kinesym.gait.marker_files import markers_of
 from kinesym.gait.markers import Markers
+from kinesym.gait.motion_files import Table
 from kinesym.gait.tables import distinct
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction
 from kinesym.runtime.arrays import AXES, Array, check_span
+
+#: Labels of events at which a foot strikes, and leaves.
+_STRIKE = re.compile(r"(foot|heel|initial)\W*(strike|contact|on)\b|^[rl](hs|on|ic)$", re.IGNORECASE)
+_OFF = re.compile(r"(foot|toe)\W*off\b|^[rl](to|off)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recording(Displayed):
+    """Content of a C3D file; `markers, plates = recording` are its measurements.
+
+    markers, plates : see `read_c3d`. descriptions : of points, by marker. events : instants [s] on
+    the clock of the markers, contexts such as "Right", labels such as "Foot Strike". person :
+    "mass" [kg], "stature", "leg_length" [m] (the mean of both legs), as far as the groups
+    PROCESSING or SUBJECTS say them. references : results of models, by kind: "angles", "moments",
+    ..., in units of the file, `references["angles"]["RKneeAngles_x"]`, `.header["units"]`.
+    """
+
+    markers: Markers
+    plates: dict[str, Wrench]
+    descriptions: Mapping[str, str]
+    events: tuple[tuple[float, str, str], ...]
+    person: Mapping[str, float]
+    references: Mapping[str, Table]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.markers, self.plates))
+
+    def __getitem__(self, k: int) -> Any:
+        return (self.markers, self.plates)[k]
+
+    def __repr__(self) -> str:
+        count = len(self.markers.names), len(self.plates), len(self.events)
+        return "<{} markers, {} plates, {} events>".format(*count)
+
+    @cached_property
+    def contacts(self) -> list[Contact]:
+        """Contacts of "right" and "left" from events such as Foot Strike and Foot Off, RHS and RTO;
+        [] if there are none. Raises `ValueError` if a foot strikes or leaves twice in a row."""
+        ends, found = (float(self.markers.time[0]), float(self.markers.time[-1])), list[Contact]()
+        for foot in ("right", "left"):
+            events = [
+                (instant, bool(_STRIKE.search(label)))
+                for instant, context, label in self.events
+                if re.match(rf"(general)?\s*{foot[0]}", f"{context} {label}".strip(), re.IGNORECASE)
+                and (_STRIKE.search(label) or _OFF.search(label))
+            ]
+            if events:
+                said = "correct the events of the file"
+                found += contacts_in_turn(foot, events, ends, not events[0][1], said)
+        return sorted(found, key=lambda contact: (contact.begin, contact.end))
 
 
 def read_c3d(
@@ -44,14 +100,14 @@ def read_c3d(
     left: str | None = None,
     rename: Mapping[str, str] | None = None,
     like: Markers | None = None,
-) -> tuple[Markers, dict[str, Wrench]]:
+) -> Recording:
     """Markers of a C3D file, and wrenches of its force plates by number, "1", "2", ..., at their
-    own rate.
+    own rate; with its events, what it says of the person, and results of models.
 
     Points with a negative residual are missing samples. Those whose name comes twice or is empty
     have their descriptions as names, or a number behind, with a warning; results of models, such as
-    angles, are left out silently. Plates of types 1 to 4 are evaluated, others and those without
-    samples left out with a warning; their mean in the frames that the file names for it is
+    angles, are no markers but `references`. Plates of types 1 to 4 are evaluated, others and those
+    without samples left out with a warning; their mean in the frames that the file names for it is
     subtracted. By custom they hold the force of the ground on the foot; signs of
     those that do not are changed with a warning.
 
@@ -87,7 +143,62 @@ def read_c3d(
     )
     plates = {str(k + 1): _plate(path, found, k, laboratory, time) for k in range(found["plates"])}
     evaluated = {name: plate for name, plate in plates.items() if plate is not None}
-    return markers, renamed(evaluated, rename or {})
+    texts = [found["descriptions"][k].strip() for k in labelled]
+    said_of = dict(zip(labels, texts, strict=True))  # the names of markers may be short ones
+    said_of |= {label.rpartition(":")[2]: text for label, text in said_of.items()}
+    about = {name: said_of.get(name, "") for name in markers}
+    return Recording(
+        markers,
+        renamed(evaluated, rename or {}),
+        Named("marker", {name: text for name, text in about.items() if text}),
+        tuple((float(t), str(where), str(what)) for t, where, what in found["events"]),
+        Named("number of the person", _person(path, found["person"])),
+        Named("kind of result", _references(found, time)),
+    )
+
+
+#: Names of numbers of the person in files, in small letters.
+_PERSON = {
+    "mass": ("bodymass", "body_mass", "mass", "weight"),
+    "stature": ("height", "body_height", "stature"),
+    "leg_length": ("rleglength", "lleglength", "rightleglength", "leftleglength", "leg_length"),
+}
+#: Ranges of these numbers that can be a person's [kg, m].
+_PEOPLE = {"mass": (2.0, 300.0), "stature": (0.4, 2.5), "leg_length": (0.15, 1.4)}
+
+
+def _person(path: str | Path, said: Mapping[str, float]) -> dict[str, float]:
+    """Mass [kg], stature and mean length of the legs [m]; lengths may be in m, cm or mm. Warns of
+    numbers that are nobody's."""
+    found = {}
+    for what, names in _PERSON.items():
+        rows = [said[name] for name in names if said.get(name, 0.0) > 0.0]
+        if rows:
+            value, (least, most) = float(np.mean(rows)), _PEOPLE[what]
+            units = (1.0,) if what == "mass" else UNITS.values()
+            fits = [unit * value for unit in units if least <= unit * value <= most]
+            if fits:
+                found[what] = fits[0]
+            else:
+                warn(f"{path}: the {what} of {value:g} is nobody's, and left out")
+    return found
+
+
+def _references(found: Mapping[str, Any], time: Array) -> dict[str, Table]:
+    """Results of models by kind, three columns each."""
+    names = [name.rpartition(":")[2] for name in found["result_names"]]
+    kinds, rows = found["result_kinds"], found["results"].swapaxes(0, 1)[:, :, : len(time)]
+    tables = {}
+    for kind in dict.fromkeys(kinds):
+        columns = {
+            f"{name}_{axis}": row
+            for name, part, own in zip(names, rows, kinds, strict=True)
+            for axis, row in zip(AXES, part, strict=True)
+            if own == kind
+        }
+        unit = found["result_units"].get(kind, "")
+        tables[kind] = Table(time, columns, unit.startswith("deg"), {"units": unit})
+    return tables
 
 
 #: Texts that distinguish points of one name.
@@ -195,13 +306,17 @@ def write_c3d(
     up: str = "z",
     forward: str = "x",
     height: float = 0.0,
+    contacts: Iterable[Contact] = (),
+    person: Mapping[str, float] | None = None,
 ) -> None:
     """Write markers, and wrenches by plate or foot, as a C3D file that viewers such as Mokka open.
 
     C3D has numbers of 32 bits: `read_c3d` reads them again to 1e-7 of the largest. Wrenches are
     written as plates of type 2 in the floor at `height` [m], rectangles around the centres of
     pressure, at a multiple of the rate of the markers. The first sample is put at the nearest whole
-    frame. unit : "m", "cm" or "mm". up, forward : axes of the file.
+    frame. unit : "m", "cm" or "mm". up, forward : axes of the file. contacts : their begins and
+    ends become events, Foot Strike and Foot Off, unless the record cuts them. person : "mass" [kg],
+    "stature", "leg_length" [m], for the group PROCESSING.
 
     Raises `NotInstalled` without ezc3d, and `ValueError` for wrenches that do not cover the
     markers.
@@ -227,8 +342,38 @@ def write_c3d(
     given = checks.mapping(plates or {}, "plates")
     if given:
         _add_plates(file, markers, given, back, height)
+    _add_events(file, listed_of(contacts, Contact, "contacts"))
+    for what, value in checks.mapping(person or {}, "person").items():
+        if what not in _WRITTEN:
+            raise ValueError(f"person has no {what!r}; {suggest(what, _WRITTEN)}")
+        for name, scale in _WRITTEN[what]:
+            file.add_parameter("PROCESSING", name, [scale * checks.positive(value, what)])
     with replacing(path) as beside:
         file.write(str(beside))
+
+
+#: Parameters that are written for a person, with their units, as Vicon's.
+_WRITTEN = {
+    "mass": [("Bodymass", 1.0)],
+    "stature": [("Height", 1e3)],
+    "leg_length": [("RLegLength", 1e3), ("LLegLength", 1e3)],
+}
+
+
+def _add_events(file: Any, contacts: Iterable[Contact]) -> None:
+    """Foot strikes and offs of contacts."""
+    rows = [(c.begin, c.foot.capitalize(), "Foot Strike") for c in contacts if c.struck]
+    rows += [(c.end, c.foot.capitalize(), "Foot Off") for c in contacts if c.lifted]
+    if not rows:
+        return
+    times, contexts, labels = zip(*sorted(rows), strict=True)
+    said = {"CONTEXTS": contexts, "LABELS": labels, "DESCRIPTIONS": labels}
+    for name, texts in said.items():
+        file.add_parameter("EVENT", name, list(texts))
+    file.add_parameter("EVENT", "USED", [len(rows)])
+    file.add_parameter("EVENT", "TIMES", np.array([np.zeros(len(rows)), times]))
+    icons = [1 if label == "Foot Strike" else 2 for label in labels]
+    file.add_parameter("EVENT", "ICON_IDS", icons)
 
 
 def _add_plates(

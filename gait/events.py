@@ -184,23 +184,39 @@ def contacts_from_markers(
         [(t, True) for t in _peaks(grid, -velocity, 0.25, ~high)]
         + [(t, False) for t in _peaks(grid, velocity, 0.5, high)]
     )
+    standing = not events[0][1] if events else bool(not high[0])
+    ends = float(grid[0]), float(grid[-1])
+    return contacts_in_turn(foot, events, ends, standing, "check its markers there")
+
+
+def contacts_in_turn(
+    foot: str,
+    events: Iterable[tuple[float, bool]],
+    ends: tuple[float, float],
+    standing: bool,
+    remedy: str,
+) -> list[Contact]:
+    """Contacts of a foot from its events in order: instants [s], and whether it strikes or leaves.
+
+    ends : of the record. standing : whether it is on the ground at its begin. Raises `ValueError`
+    if the foot strikes or leaves twice in a row.
+    """
     found = []
-    begin, struck = float(grid[0]), False
-    standing = not events[0][1] if events else not high[0]
+    begin, struck = ends[0], False
     for instant, strike in events:
         if strike == standing:
             what = "strikes twice without leaving" if strike else "leaves twice without striking"
             raise ValueError(
-                f"foot {foot!r} {what} at {instant:.6g} s; check its markers there, or say when it "
-                "is on the ground: contacts="
+                f"foot {foot!r} {what} at {instant:.6g} s; {remedy}, or say when it is on the "
+                "ground: contacts="
             )
         if strike:
             begin, struck = instant, True
-        else:
+        elif instant > begin:
             found.append(Contact(foot, begin, instant, struck))
         standing = strike
-    if standing:
-        found.append(Contact(foot, begin, float(grid[-1]), struck, lifted=False))
+    if standing and begin < ends[1]:
+        found.append(Contact(foot, begin, ends[1], struck, lifted=False))
     return found
 
 
@@ -239,7 +255,7 @@ def phases(contacts: Iterable[Contact]) -> list[Phase]:
     ordered = in_order(contacts)
     if not ordered:
         raise ValueError("there is no contact: nothing stands on the ground")
-    _check_contacts(ordered)
+    check_contacts(ordered)
     instants = sorted({c.begin for c in ordered} | {c.end for c in ordered})
     found = []
     for begin, end in pairwise(instants):
@@ -462,7 +478,7 @@ def _check_covered(plate: str, contact: Contact, time: Array) -> None:
         )
 
 
-def _check_contacts(ordered: Sequence[Contact]) -> None:
+def check_contacts(ordered: Sequence[Contact]) -> None:
     """Raise `ValueError` for contacts of one foot that overlap."""
     for k, one in enumerate(ordered):
         for two in ordered[k + 1 :]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.base.checks import Named, suggest
+from kinesym.base.checks import Named, Renamed, suggest
 from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import angles_of, angular_velocity, pose, turning
 from kinesym.gait.check_feet import Moved, check_under, line_of_foot
@@ -82,6 +82,11 @@ class Skeleton:
         parent = self.parents[segment]
         return 0 if parent < 0 < segment else parent
 
+    def bears(self, joint: str) -> bool:
+        """Whether a joint is between the root and a foot, so that the ground loads it."""
+        ends = [self.number(part) for parts in self.feet.values() for part in parts]
+        return any(self.number(joint) in self.chain(end) for end in ends)
+
     def chain(self, segment: int) -> list[int]:
         """A segment and those that carry it, up to the one on the root."""
         found = [segment]
@@ -91,7 +96,7 @@ class Skeleton:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseDynamics(Displayed):
+class InverseDynamics(Displayed, Renamed, renamed={"course": "kinematics"}):
     """Forces and torques that a motion needs.
 
     kinematics : the motion. total : the external wrench without gravity. force : (S, 3, N) [N],
@@ -386,6 +391,9 @@ class JointLoads(Displayed):
             found[f"{joint}_adduction_Nm"] = self.adduction(joint)
             found[f"{joint}_rotation_Nm"] = self.rotation(joint)
             found[f"{joint}_power_W"] = self.power(joint)
+            found[f"{joint}_power_W_per_kg"] = self.power(joint) / skeleton.mass
+            found[f"{joint}_adduction_rad"] = self.adduction_angle(joint)
+            found[f"{joint}_rotation_rad"] = self.rotation_angle(joint)
         for name, wrench in {"total": self.inverse.total, **self.loads}.items():
             for axis, f, m, c in zip("xyz", wrench.force, wrench.moment, wrench.cop(), strict=True):
                 found[f"{name}_ground_force_{axis}_N"] = f

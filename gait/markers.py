@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.base import checks
-from kinesym.base.checks import check_text, finite, suggest
+from kinesym.base.checks import Renamed, check_text, finite, suggest
 from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
 from kinesym.gait.checks import warn
@@ -52,7 +52,7 @@ class Gap:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Markers(Displayed):
+class Markers(Displayed, Renamed, renamed={"places": "positions"}):
     """Positions of markers over time.
 
     time : (N,) uniform instants [s]; the rounding of a file is taken out of them. One is enough for

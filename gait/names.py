@@ -13,6 +13,8 @@ _RIGHT = (
     re.compile(r"(?<=[a-z])R$"),
 )
 _LEFT = {"right": "left", "r": "l"}
+#: What stays of two separators when the side between them is taken out.
+_SEPARATED = re.compile(r"([._ -])[._ -]+")
 _HEEL = re.compile(r"heel|hee$|calc|(?<![a-z]{2})cal?\d?(?![a-z])", re.IGNORECASE)
 _TOE = re.compile(r"toe|hallux|mt[1-5]|meta(?!c)|(?<![a-z])[fv]m(?![a-z])", re.IGNORECASE)
 _FOOT = re.compile(r"(?<!sh)ank|malleol|^[rl]?mt|foot", re.IGNORECASE)
@@ -57,17 +59,22 @@ def segments_of_foot(foot: str, segments: Iterable[str]) -> list[str]:
 
 def pairs_of_sides(names: Iterable[str]) -> list[tuple[str, str]]:
     """Names that are the same but for right and left, (right, left), whatever their case."""
+    return list(without_sides(names).values())
+
+
+def without_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Names without their side, such as `knee_moment` of `right_knee_moment` and
+    `left_knee_moment`, and both: (right, left)."""
     known = {name.lower(): name for name in names}
-    found = []
+    found: dict[str, tuple[str, str]] = {}
     for name in known.values():
         for pattern in _RIGHT:
             match = pattern.search(name)
             if match:
-                left = _LEFT[match[0].lower()]
-                counterpart = known.get(
-                    f"{name[: match.start()]}{left}{name[match.end() :]}".lower()
-                )
-                if counterpart is not None:
-                    found.append((name, counterpart))
+                before, behind = name[: match.start()], name[match.end() :]
+                left = known.get(f"{before}{_LEFT[match[0].lower()]}{behind}".lower())
+                if left is not None:
+                    common = _SEPARATED.sub(r"\1", before + behind).strip("._ -")
+                    found[common if common and common not in found else name] = name, left
                     break
     return found

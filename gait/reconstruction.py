@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.base.checks import Named, check_choice, check_kind, listed_of, mapping, suggest
+from kinesym.base.checks import (
+    Named,
+    Renamed,
+    check_choice,
+    check_kind,
+    listed_of,
+    mapping,
+    suggest,
+)
 from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import check_angles
 from kinesym.gait.cadence import low_pass_of
@@ -58,7 +66,7 @@ REVERSED = np.radians(120.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Reconstruction(Displayed):
+class Reconstruction(Displayed, Renamed, renamed={"course": "kinematics"}):
     """A measured motion as rigid segments, and how it was found.
 
     segments : with measured points. markers, smoothed : before and after smoothing. fitted :

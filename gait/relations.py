@@ -1,9 +1,9 @@
 """Joint centres and segment axes from markers, by relations that are declared, not programmed.
 
 A position is the name of a marker, or of a point of the model that was declared before, or one of
-`Midpoint`, `Shifted`, `Carried` of positions. Axes are declared by two directions: `Axes` of their
-owner. Everything is evaluated over all instants at once; positions are (3, N) in world axes, x
-forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vectors u, v, w.
+`Midpoint`, `Shifted`, `Chord`, `Carried` of them. Axes are declared by two directions: `Axes` of
+their owner. Everything is evaluated over all instants at once; positions are (3, N) in world axes,
+x forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vectors u, v, w.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import numpy as np
 
 from kinesym.base.checks import (
     Named,
+    Renamed,
     check_kind,
     check_text,
     listed,
     mapping,
     naming,
+    positive,
     shown,
     suggest,
 )
@@ -58,6 +60,23 @@ class Shifted:
         _check_axes(self.axes)
         if self.scale is not None:
             _check_direction(self.scale)
+
+
+@dataclass(frozen=True)
+class Chord:
+    """The centre of a joint in the conventional gait model (Kadaba et al. 1990, J Orthop Res
+    8:383): `distance` [m] from a lateral marker, where the lines to it and to the proximal centre
+    are at right angles, in the plane of a third marker and on the other side of it."""
+
+    marker: Position
+    proximal: Position
+    plane: Position
+    distance: float
+
+    def __post_init__(self) -> None:
+        for position in (self.marker, self.proximal, self.plane):
+            _check_position(position)
+        positive(self.distance, "the distance of a chord")
 
 
 @dataclass(frozen=True)
@@ -104,13 +123,13 @@ class Like:
         check_text(self.segment, "the segment of Like")
 
 
-Position: TypeAlias = "str | Midpoint | Shifted | Carried"
+Position: TypeAlias = "str | Midpoint | Shifted | Chord | Carried"
 Direction: TypeAlias = "tuple[Position, Position] | str"
 Orientation: TypeAlias = "Axes | Carried | Like"
 
 
 @dataclass(frozen=True)
-class Relations:
+class Relations(Renamed, renamed={"places": "points"}):
     """Relations between a set of markers and the points and segments of a model.
 
     points : point -> position, in an order in which each uses only earlier ones and markers.
@@ -132,9 +151,9 @@ class Relations:
 
 
 def _check_position(what: Any) -> None:
-    if not isinstance(what, str | Midpoint | Shifted | Carried):
+    if not isinstance(what, str | Midpoint | Shifted | Chord | Carried):
         raise ValueError(
-            "a position is the name of a marker or point, Midpoint, Shifted or Carried, "
+            "a position is the name of a marker or point, Midpoint, Shifted, Chord or Carried, "
             f"got {shown(what)}"
         )
 
@@ -166,7 +185,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarks:
+class Landmarks(Renamed, renamed={"places": "points"}):
     """Landmarks at N instants: points (3, N) [m] by name, axes (3, 3, N) by segment."""
 
     points: Mapping[str, Array]
@@ -267,11 +286,24 @@ class _Evaluation:
             shift = length * np.array(what.by)
             moved = np.einsum("ijn,j->in", self.axes(what.axes), shift)
             return self.position(what.position) + moved
+        if isinstance(what, Chord):
+            return self._chord(what)
         if self._name == "calibration":  # nothing has moved yet
             return self.position(what.what)  # type: ignore[arg-type]
         still, turn, centre, middle = self._carrier(what.cluster)
         arm = still.position(what.what)[:, 0] - middle  # type: ignore[arg-type]
         return centre + np.einsum("ijn,j->in", turn, arm)
+
+    def _chord(self, what: Chord) -> Array:
+        start, proximal, plane = map(self.position, (what.marker, what.proximal, what.plane))
+        length = np.linalg.norm(proximal - start, axis=0)
+        if not (length > what.distance).all():
+            raise ValueError(f"{what}: its marker is nearer to the proximal centre than that")
+        along = (proximal - start) / length
+        aside = plane - start - along * np.sum(along * (plane - start), axis=0)
+        aside = -aside / np.maximum(np.linalg.norm(aside, axis=0), 1e-9)
+        cosine = what.distance / length
+        return start + what.distance * (cosine * along + np.sqrt(1.0 - cosine**2) * aside)
 
     def axes(self, what: Orientation) -> Array:
         if isinstance(what, Like):

@@ -73,9 +73,10 @@ def segments_from_landmarks(
     positions, made = dict(found.points), []
     if root not in positions:
         raise ValueError(f"the relations do not say where point {root!r} is")
+    lacking = [row.name for row in segments if row.name not in found.axes]
+    if lacking:
+        raise ValueError(f"the relations lack axes of segments: {', '.join(map(repr, lacking))}")
     for row in segments:
-        if row.name not in found.axes:
-            raise ValueError(f"the relations do not say which axes segment {row.name!r} has")
         A = found.axes[row.name]
         points = {}
         for point in row.points:

@@ -212,6 +212,14 @@ EXPECTED = {
         Path("walk.html").exists() and Path("joints.csv").exists(),
         said["seen"].points["RA"].shape == (3, said["markers"].time.size),
     ],
+    "how-to/strides": lambda said: [
+        said["strides"].whole.all() and len(said["strides"]) == 2,
+        closely(said["strides"]["speed_m_per_s"].mean(), 1.19, 0.02),
+        [len(part) for part in said["many"].by("side").values()] == [14, 14],
+        list(said["many"].outliers()) == [14, 15],
+        closely(said["treadmill"].belt_speed, 0.78, 0.01),
+        Path("strides.png").exists() and Path("numbers.csv").exists(),
+    ],
     "how-to/contact": lambda said: [
         closely(said["first"].after["speed"], 0.8 * np.sqrt(2 * 9.81), 1e-9),
         closely(said["peak"].after["angle"], 0.95, 0.01),

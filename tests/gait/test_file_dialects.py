@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import kinesym as ks
 from kinesym.gait.axes import UNITS, unit_of
+from kinesym.gait.events import Contact
 from kinesym.gait.marker_files import read_csv, read_places, read_trc
 from kinesym.gait.markers import Markers, uniform
 from kinesym.gait.motion_files import read_mot, read_table
@@ -257,6 +258,85 @@ def test_points_of_one_name(tmp_path):
         markers, _ = ks.gait.read_c3d(path, up="z", forward="x")
     assert markers.names == ("left thigh high", "left thigh low", "RTHI", "RTHI_2")
     assert_allclose(markers["RTHI_2"][:, 0], [1.0, 1.1, 1.2], rtol=1e-6)
+
+
+def vicon(path, events, **processing):
+    """A file with events (seconds, context, label), the person, and angles and moments of a knee,
+    as Vicon writes it."""
+    ezc3d = pytest.importorskip("ezc3d")
+    labels = ["S1:LHEE", "S1:RHEE", "S1:RKneeAngles", "S1:RKneeMoment"]
+    positions = np.outer(np.arange(1, 13), np.ones(150)).reshape(4, 3, 150) * 100.0
+    c3d(path, labels, positions, ["left heel", "", "right knee, flexion first", ""],
+        ANGLES=["S1:RKneeAngles"], MOMENTS=["S1:RKneeMoment"], ANGLE_UNITS=["deg"],
+        MOMENT_UNITS=["Nmm"])  # fmt: skip
+    file = ezc3d.c3d(str(path))
+    for name, value in processing.items():
+        file.add_parameter("PROCESSING", name, [value])
+    times, contexts, texts = zip(*events, strict=True)
+    file.add_parameter("EVENT", "USED", [len(events)])
+    file.add_parameter("EVENT", "CONTEXTS", list(contexts))
+    file.add_parameter("EVENT", "LABELS", list(texts))
+    file.add_parameter("EVENT", "TIMES", np.array([np.floor_divide(times, 60), np.mod(times, 60)]))
+    file.write(str(path))
+    return ks.gait.read_c3d(path, up="z", forward="x")
+
+
+def check_contacts(found, *contacts):
+    """The same contacts, to the 32 bits of the format."""
+    for one, contact in zip(found, contacts, strict=True):
+        said = (contact.foot, contact.struck, contact.lifted)
+        assert (one.foot, one.struck, one.lifted) == said
+        assert_allclose([one.begin, one.end], [contact.begin, contact.end], atol=1e-6)
+
+
+def test_events_person_and_results_of_models_in_c3d(tmp_path):
+    events = [
+        (1.1, "Right", "Foot Off"),
+        (0.3, "Left", "Foot Off"),
+        (0.5, "Right", "Foot Strike"),
+        (0.9, "Left", "Foot Strike"),
+        (0.7, "General", "Event"),
+    ]
+    person = {"Bodymass": 71.0, "Height": 1755.0, "RLegLength": 860.0, "LLegLength": 880.0}
+    recording = vicon(tmp_path / "a.c3d", events, **person)
+    check_contacts(
+        recording.contacts,
+        Contact("left", 0.0, 0.3, struck=False),
+        Contact("right", 0.5, 1.1),
+        Contact("left", 0.9, 1.49, lifted=False),
+    )
+    assert recording.person == pytest.approx({"mass": 71.0, "stature": 1.755, "leg_length": 0.87})
+    assert recording.descriptions == {"LHEE": "left heel"}
+    angles, moments = recording.references["angles"], recording.references["moments"]
+    assert angles.names == tuple(f"RKneeAngles_{axis}" for axis in "xyz") and angles.degrees
+    assert_allclose(angles["RKneeAngles_y"], 800.0)
+    assert moments.header["units"] == "Nmm"
+    markers, plates = recording
+    assert markers.names == ("LHEE", "RHEE") and plates == {} and recording[0] is markers
+
+
+def test_events_of_c3d_out_of_order_and_other_labels(tmp_path):
+    twice = [(0.2, "Right", "Foot Strike"), (0.5, "Right", "Foot Strike")]
+    recording = vicon(tmp_path / "a.c3d", twice)
+    with pytest.raises(ValueError, match=r"'right' strikes twice .* at 0.5 s; correct the events"):
+        _ = recording.contacts
+    with pytest.warns(UserWarning, match="the mass of 710 is nobody's"):
+        found = vicon(tmp_path / "b.c3d", [(0.2, "", "RHS"), (0.8, "", "RTO")], Bodymass=710.0)
+    check_contacts(found.contacts, Contact("right", 0.2, 0.8))
+    assert "mass" not in found.person
+
+
+def test_contacts_and_person_are_written(tmp_path):
+    pytest.importorskip("ezc3d")
+    markers = Markers(np.arange(100) / 100.0, {"R.Heel": np.ones((3, 100))})
+    contacts = [Contact("left", 0.0, 0.4, struck=False), Contact("right", 0.3, 0.9)]
+    person = {"mass": 71.0, "stature": 1.75, "leg_length": 0.88}
+    ks.gait.write_c3d(tmp_path / "a.c3d", markers, contacts=contacts, person=person)
+    again = ks.gait.read_c3d(tmp_path / "a.c3d")
+    assert again.person == pytest.approx(person)
+    check_contacts(again.contacts, *contacts)
+    with pytest.raises(ValueError, match="person has no 'weight'"):
+        ks.gait.write_c3d(tmp_path / "b.c3d", markers, person={"weight": 700.0})
 
 
 def test_c3d_of_one_frame_and_plates_without_samples(tmp_path):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from kinesym.gait.markers import Markers, uniform
+from kinesym.gait.relations import Relations
 from kinesym.gait.smoothing import SSA
 
 matplotlib.use("Agg")
@@ -193,3 +194,14 @@ def test_plot():
     assert len(markers.plot().axes[2].lines) == 4
     with pytest.raises(KeyError, match="no marker 'Knee'"):
         markers.plot(["Knee"])
+
+
+def test_attributes_that_were_renamed_say_their_new_names():
+    markers = Markers([0.0, 0.1], {"R.Heel": np.zeros((3, 2))})
+    with pytest.raises(AttributeError, match="'places'; it is called 'positions' now"):
+        _ = markers.places
+    with pytest.raises(AttributeError, match=r"no attribute 'velocity'$"):
+        _ = markers.velocity
+    assert not hasattr(markers, "places") and markers.without().positions.keys() == {"R.Heel"}
+    with pytest.raises(AttributeError, match="it is called 'points' now"):
+        _ = Relations({}, {}).places

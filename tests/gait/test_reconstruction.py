@@ -181,7 +181,7 @@ def test_bad_markers():
     with pytest.raises(ValueError, match="window"):
         reconstruct(ROWS, relations(), Markers(TIME, markers), still, SSA(window=2.0))
     short = Relations(relations().points, {"pelvis": relations().axes["pelvis"]})
-    with pytest.raises(ValueError, match="do not say which axes segment 'Rthigh' has"):
+    with pytest.raises(ValueError, match="lack axes of segments: 'Rthigh'"):
         reconstruct(ROWS, short, Markers(TIME, markers), still)
 
 

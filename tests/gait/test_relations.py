@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 from kinesym.gait.relations import (
     Axes,
     Carried,
+    Chord,
     Like,
     Midpoint,
     Relations,
@@ -65,6 +66,15 @@ def segment_markers(seed):
     """Markers O, X, Y on the axes of a moving segment, 0.3 and 0.2 m from its origin."""
     A, t = turns(seed), places_of("O", seed)["O"]
     return A, t, {"O": t, "X": moved(A, t, [0.3, 0, 0]), "Y": moved(A, t, [0, 0.2, 0])}
+
+
+def test_chord():
+    """It moves with its markers, at right angles where its definition says."""
+    A, t, markers = segment_markers(3)
+    markers |= {"W": moved(A, t, [0.1, -0.05, 0.02])}
+    found = one_place(Chord("O", "X", "W", 0.12), markers)
+    low = 0.12 * np.sqrt(1.0 - 0.4**2) / np.hypot(0.05, 0.02)  # away from W
+    np.testing.assert_allclose(found, moved(A, t, [0.048, 0.05 * low, -0.02 * low]), atol=1e-14)
 
 
 def test_shifted():

@@ -348,7 +348,7 @@ def test_singular_postures():
 def test_relations_that_are_missing():
     found = landmarks_of(motion())
     axes = {name: A for name, A in found.axes.items() if name != "neck"}
-    with pytest.raises(ValueError, match="do not say which axes segment 'neck' has"):
+    with pytest.raises(ValueError, match="lack axes of segments: 'neck'"):
         segments_from_landmarks(ROWS, Landmarks(found.points, axes))
     positions = {name: p for name, p in found.points.items() if name != "J1"}
     with pytest.raises(ValueError, match="do not say where point 'J1' is"):

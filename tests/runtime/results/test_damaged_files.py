@@ -92,6 +92,12 @@ def whole_text():
             [], ["foot", "begin", "end"], [["left", "0.0", "0.7"], ["right", "0.5", "1.2"]], ","
         ),
         "places": _table([], ["marker", "x_m", "y_m", "z_m"], static, ","),
+        "norms": _table(
+            [],
+            ["curve", "percent", "low", "high"],
+            [["knee_rad", f"{10 * k}", "-0.1", f"0.{k + 1}"] for k in range(9)],
+            ",",
+        ),
         "loads": _loads(),
         "cortex": _table(
             ["[Force Data]", "NumberOfForcePlates=1", "SampleRate=600.0", "NumberOfSamples=30"],
@@ -151,6 +157,14 @@ def whole_files(saved, folder):
         ),
     ):
         file["parameters"][group][name]["value"] = value
+    for group, name, value in (
+        ("PROCESSING", "Bodymass", [71.0]),
+        ("EVENT", "USED", [2]),
+        ("EVENT", "CONTEXTS", ["Right", "Right"]),
+        ("EVENT", "LABELS", ["Foot Strike", "Foot Off"]),
+        ("EVENT", "TIMES", np.array([[0.0, 0.0], [0.05, 0.15]])),
+    ):
+        file.add_parameter(group, name, value)
     file["data"]["points"] = points
     file["data"]["analogs"] = np.tile([[30.0], [12.0], [-700.0], [35e3], [70e3], [-3e3]], (1, 40))[
         None
@@ -300,6 +314,7 @@ def readers(folder):
         "grf": gait.read_forces,
         "forces": gait.read_forces,
         "contacts": gait.read_contacts,
+        "norms": gait.read_norms,
         "places": partial(gait.read_places, up="y"),
         "loads": gait.read_forces,
         "cortex": gait.read_forces,
