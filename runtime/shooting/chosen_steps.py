@@ -24,6 +24,9 @@ from kinesym.runtime.simulation.stepper import (
 #: Numbers that are recorded of the steps of a trial, at most: 160 MB.
 _MOST_NUMBERS = 2e7
 
+#: Numbers of tangents at ends of steps that are kept at once, more where an interval has more.
+_AT_ONCE = 4e6
+
 #: Makes the chain of implicit steps from their initial value problem, and x' and x at their stages.
 Chained = Callable[[IVP, tuple[Array, Array]], Chain]
 
@@ -83,11 +86,17 @@ class ChosenSteps:
 
     def tangent(self, begin: int, end: int, carry: Array, along: Array, n_varied: int) -> None:
         """See `Run.tangent`; nodes are those of the grid."""
-        ends = self.ends[begin : end + 1] - self.ends[begin]
-        fine = np.empty((ends[-1] + 1, *carry.shape))
-        with _solvable():
-            self.sweep.tangent(int(self.ends[begin]), int(self.ends[end]), carry, fine, n_varied)
-        along[1:] = fine[ends[1:]]
+        most, first = max(1, int(_AT_ONCE / max(1, carry.size))), begin
+        while first < end:
+            there = int(np.searchsorted(self.ends, self.ends[first] + most, side="right")) - 1
+            last = min(end, max(first + 1, there))
+            ends = self.ends[first : last + 1] - self.ends[first]
+            fine = np.empty((ends[-1] + 1, *carry.shape))
+            with _solvable():
+                about = (int(self.ends[first]), int(self.ends[last]), carry, fine, n_varied)
+                self.sweep.tangent(*about)
+            along[first - begin + 1 : last - begin + 1] = fine[ends[1:]]
+            first = last
 
 
 @contextmanager

@@ -59,22 +59,13 @@ KS_PART int ks_lu(ptrdiff_t n, double *a, ptrdiff_t *pivot, ptrdiff_t *lead) {
 KS_PART void ks_lu_solve(ptrdiff_t n, const double *a, const ptrdiff_t *pivot, double *b,
                         ptrdiff_t width) {
     for (ptrdiff_t k = 0; k < n; k++)
-        if (pivot[k] != k)
-            for (ptrdiff_t j = 0; j < width; j++) {
-                const double swap = b[k * width + j];
-                b[k * width + j] = b[pivot[k] * width + j];
-                b[pivot[k] * width + j] = swap;
-            }
+        if (pivot[k] != k) ks_swap(b + k * width, b + pivot[k] * width, width);
     for (ptrdiff_t i = 1; i < n; i++)
         for (ptrdiff_t k = 0; k < i; k++)
-            if (a[i * n + k] != 0.0)
-                for (ptrdiff_t j = 0; j < width; j++)
-                    b[i * width + j] -= a[i * n + k] * b[k * width + j];
+            if (a[i * n + k] != 0.0) ks_minus(b + i * width, b + k * width, a[i * n + k], width);
     for (ptrdiff_t i = n - 1; i >= 0; i--) {
         for (ptrdiff_t k = i + 1; k < n; k++)
-            if (a[i * n + k] != 0.0)
-                for (ptrdiff_t j = 0; j < width; j++)
-                    b[i * width + j] -= a[i * n + k] * b[k * width + j];
+            if (a[i * n + k] != 0.0) ks_minus(b + i * width, b + k * width, a[i * n + k], width);
         for (ptrdiff_t j = 0; j < width; j++) b[i * width + j] /= a[i * n + i];
     }
 }
