@@ -6,34 +6,42 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, inf, isfinite, log
+from math import inf, isfinite, log
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from kinesym.internal.problems.parameters import log_scale, lognormal, normal
-from kinesym.models.files.petab import Measurement, Parameter, Period, Tables
+from kinesym.models.files.petab import Measurement, Period, Tables
 from kinesym.models.files.sbml import FileModel
+from kinesym.petab_priors import UNITS, unknown_of
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.steady import Steady, steady
 from kinesym.shooting import Shooting
 from kinesym.symbolic.hybrid.model import Hybrid
-from kinesym.symbolic.names import name_of
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of, t
 
 #: Length of a record whose only samples are at its start.
 _SHORT = 1e-6
 #: Tolerances of the steps.
 _STEPS: Mapping[str, Any] = {"rtol": 1e-8, "atol": 1e-12}
-#: Natural logarithms of the bases of scales.
-_UNITS = {"log": 1.0, "log10": log(10.0)}
 
 
 def shooting_of(tables: Tables, file: FileModel, **options: Any) -> Shooting:
     """The problem of finding the parameters that are to be estimated; options : of `Shooting`.
 
     Raises `ValueError` for what tables can say and a fit cannot yet."""
-    return _Translation(tables, file).shooting(options)
+    return _Translation(tables, _with_a_state(file)).shooting(options)
+
+
+def _with_a_state(file: FileModel) -> FileModel:
+    """The same with a state that rests, if it has none: what is simulated has one."""
+    if not isinstance(file.system, Model) or file.model.states:
+        return file
+    rest = sp.Function("at_rest")(t)
+    made = replace(file.model, states=[rest], equations=[rest.diff(t)], explicit=None)
+    return replace(file, system=made, starts={"at_rest": sp.Float(0.0)})
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,7 @@ class _Translation:
         told_by = {sp.Symbol(name): e for name, e in (*given, *more)}
         shown = self._written(told.formula.xreplace(told_by))
         noise = told.noise.xreplace(told_by).xreplace({sp.Symbol(row.observable): shown})
-        scaled = shown if told.scale == "lin" else sp.log(shown) / _UNITS[told.scale]
+        scaled = shown if told.scale == "lin" else sp.log(shown) / UNITS[told.scale]
         return scaled, self._written(noise)
 
     def _written(self, e: sp.Expr) -> sp.Expr:
@@ -162,7 +170,7 @@ class _Translation:
         for channel, row, noise in rows:
             name, k = self._names[channel], int(np.searchsorted(times, row.time))
             scale = self.tables.observables[row.observable].scale
-            value = row.value if scale == "lin" else log(row.value) / _UNITS[scale]
+            value = row.value if scale == "lin" else log(row.value) / UNITS[scale]
             measured.setdefault(name, np.full(shape, np.nan))[k] = value
             if channel.std is None:
                 std.setdefault(name, np.ones(shape))[k] = noise
@@ -194,18 +202,3 @@ class _Translation:
         before, period = self._periods(experiment)
         changes = self._changes(before or period)[1]
         return {**self.file.starts, **changes}
-
-
-def unknown_of(parameter: Parameter) -> Any:
-    """Bounds, scale and prior of a parameter in the terms of `Shooting`."""
-    low, high = (b if isfinite(b) else None for b in (parameter.low, parameter.high))
-    kind, numbers = parameter.prior
-    unit = _UNITS.get(parameter.scale)
-    match kind, numbers:
-        case "" | "uniform" | "parameterScaleUniform", _:
-            return (low, high) if unit is None else log_scale(low or None, high)
-        case "parameterScaleNormal", (mean, sd) if unit is not None:
-            return lognormal(exp(unit * mean), exp(unit * sd), low or None, high)
-        case "normal" | "parameterScaleNormal", (mean, sd) if unit is None:
-            return normal(mean, sd, low, high)
-    raise ValueError(f"parameter {parameter.name} has a prior {kind}, which is not fitted yet")

@@ -38,6 +38,8 @@ def confidence(
     if not np.isfinite(J):
         return nothing, None
     trials, unknowns = problem.trials, problem.trials.unknowns
+    if trials.priors and trials.priors.sides.any():  # which hold unknowns at kinks
+        gradient = trials.gradient(q)
     about = (q, unknowns.names, problem.bounds, J, gradient, natural_sizes(trials, q))
     found = Estimate(*about)
     if problem.squares:

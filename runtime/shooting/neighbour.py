@@ -9,11 +9,14 @@ import scipy
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.shooting.sides import at_kinks, side_of
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.profile import Spring
 
 #: Change of J per standard error of an unknown at which rounding may end the way to a minimum.
 _FLAT = 1e-4
+#: Sides of kinks of priors that are tried.
+_SIDES = 20
 #: A quantity as a function of all unknowns: its value and its derivatives (n,).
 Follows = Callable[[Array], tuple[float, Array]]
 
@@ -31,6 +34,15 @@ def near_minimum(
 
     Raises `ValueError` for several segments, whose boundaries would have to follow.
     """
+    if len(trials.priors.kinks):
+        side, good = side_of(trials, bounds, guess, None, _pull(held, guess)), True
+        for _ in range(_SIDES):
+            q, good = near_minimum(side.trials, guess, free, side.bounds, errors, held)
+            guess, last = at_kinks(trials, q), side
+            side = side_of(trials, bounds, guess, last, _pull(held, guess))
+            if side.same(last) or not good:
+                return guess, good
+        return guess, False
     if trials.unknowns.several:
         raise ValueError(
             "a neighbour of this minimum is solved for without inner boundaries; use segments=1 "
@@ -74,6 +86,14 @@ def near_minimum(
     return at(found.x), found.status > 0
 
 
+def _pull(held: tuple[Follows, Spring] | None, q: Array) -> Array | float:
+    """Slopes of the energy of a spring."""
+    if held is None:
+        return 0.0
+    (off, by), spring = held[0](q), held[1]
+    return 2.0 * spring.stiffness * (off - spring.goal) * by
+
+
 def _near_likelihood(
     trials: Simulated,
     guess: Array,
@@ -98,9 +118,8 @@ def _near_likelihood(
         slope = trials.gradient(q)
         if held is not None:
             quantity, spring = held
-            off, by = quantity(q)
-            J += spring.stiffness * (off - spring.goal) ** 2
-            slope = slope + 2.0 * spring.stiffness * (off - spring.goal) * by
+            J += spring.stiffness * (quantity(q)[0] - spring.goal) ** 2
+            slope = slope + _pull(held, q)
         return J, slope[free] * size
 
     low, high = (bound / size for bound in bounds)

@@ -55,13 +55,16 @@ def test_likelihoods_and_simulations_of_the_test_suite(suite, version, case):
         with pytest.raises(ValueError, match=REFUSED[version, case]):
             ks.petab.read(path)
         return
-    found = ks.petab.read(path).simulate()
+    problem = ks.petab.read(path)
+    found = problem.simulate()
     told = yaml.safe_load((folder / f"_{case}_solution.yaml").read_text(encoding="utf-8"))
     with (folder / "_simulations.tsv").open(encoding="utf-8") as file:
         rows = [float(row["simulation"]) for row in csv.DictReader(file, delimiter="\t")]
     assert found.simulation == pytest.approx(rows, abs=1e-6)
     assert found.log_likelihood == pytest.approx(told["llh"], rel=1e-6)
     assert found.chi2 == pytest.approx(told["chi2"], rel=1e-6)
+    for name, value in told.get("log_prior", {}).items():
+        assert problem.log_prior()[name] == pytest.approx(value, abs=1e-13)
 
 
 @pytest.fixture
@@ -205,12 +208,12 @@ def test_priors_scales_and_placeholders_are_read(suite):
     assert np.isfinite([one.value for one in tables.measurements]).all()
 
 
-#: Overrides by expressions, noise parameters, steady states before, logarithms.
+#: Overrides by expressions, noise parameters, steady states before, logarithms, priors.
 FITTED = [("v1.0.0", "0005"), ("v1.0.0", "0009"), ("v1.0.0", "0016"), ("v2.0.0", "0018")]
+FITTED += [("v2.0.0", "0024")]
 #: What is simulated and not fitted.
 NOT_FITTED = {
     **dict.fromkeys((("v2.0.0", c) for c in ("0022", "0023", "0028", "0031")), "several periods"),
-    **dict.fromkeys((("v2.0.0", c) for c in ("0024", "0025")), "has a prior"),
 }
 
 
@@ -231,10 +234,13 @@ def test_objectives_are_those_of_simulations(suite, version, case):
         return
     shooting = problem.shooting()
     assert {*shooting.names} == {*problem.unknown}
-    bounds = np.array([problem.unknown[name] for name in shooting.names]).T
+    bounds = shooting.bounds  # within those of priors
     q = np.clip([problem.nominal[name] for name in shooting.names], *bounds)
     points = [dict(zip(shooting.names, p, strict=True)) for p in (q, np.clip(1.1 * q, *bounds))]
-    before, after = (-2.0 * problem.simulate(p).log_likelihood for p in points)
+    before, after = (
+        -2.0 * (problem.simulate(p).log_likelihood + sum(problem.log_prior(p).values()))
+        for p in points
+    )
     found = shooting.cost(points[1]) - shooting.cost(points[0])
     assert found == pytest.approx(after - before, rel=1e-6, abs=1e-7)
 

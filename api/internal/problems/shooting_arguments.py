@@ -37,11 +37,11 @@ from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.parameters import (
     Unknown,
     checked_unknowns,
+    densities_of,
     is_random,
     known_values,
     labels_of,
     logs_of,
-    priors_of,
 )
 from kinesym.internal.problems.pipeline import make_nlp, realise, slopes_library
 from kinesym.internal.problems.problem import (
@@ -177,7 +177,7 @@ class ShootingArguments:
 
     def priors(self, factor: float) -> Priors:
         """Priors of the parameters; factor : that of the measurements in J."""
-        return priors_by_name(self.unknowns.owned, priors_of(self.unknown), factor)
+        return priors_by_name(self.unknowns.owned, densities_of(self.unknown), factor)
 
     @property
     def system(self) -> System:
@@ -381,6 +381,7 @@ class SmoothProgram:
         channels = list(problem.sampled(between=False)) if objective.least_squares else []
         factor, shared = objective.least_squares or 1.0, (given.known, given.threads)
         between = bool(problem.slots and objective.least_squares)
+        priors = given.priors(factor)
         spreads = [n for n in channels if n in problem.spreads and n not in problem.sides]
         limits = [name for name in channels if name in problem.sides]
 
@@ -398,7 +399,7 @@ class SmoothProgram:
             given.unknowns,
             given.system,
             given.trials,
-            given.priors(factor),
+            priors,
             on=on,
             stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
             fine=given.fine,
@@ -409,7 +410,7 @@ class SmoothProgram:
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=factor,
             loss=loss,
-            scored=bool(problem.spreads or problem.sides),
+            scored=bool(problem.spreads or problem.sides or not priors.squares),
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
             following=self._following(given),

@@ -1,0 +1,118 @@
+"""Priors that are not normal, in shooting: closed forms of the highest posterior density, gradients
+by complex step, estimates at kinks."""
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.optimize import brentq
+
+import kinesym as ks
+
+x, (b, c) = ks.dynamicsymbols("x"), sp.symbols("b c")
+LEVELS = ks.Model("levels", [x], [], [b, c], [x.diff(ks.t)], outputs={"one": b, "two": b + c})
+TIME, STD = np.arange(5.0), 0.2
+RNG = np.random.default_rng(3)
+ONE, TWO = (mean + STD * RNG.standard_normal(5) for mean in (0.4, 0.6))
+#: Weight of the mean of the samples of a channel.
+W = 5 / STD**2
+
+
+def levels(of_b, of_c, two=True):
+    measured = {"one": ONE} | ({"two": TWO} if two else {})
+    trial = ks.Experiment(TIME, {}, measured, dict.fromkeys(measured, STD))
+    unknown = {b: of_b} | ({c: of_c} if two else {})
+    return ks.Shooting(LEVELS, trial, unknown, None if two else {c: 0.0}, initial={x: 0.0})
+
+
+def size(e):
+    return e * np.sign(e.real)
+
+
+#: -2 log of densities at b, for complex numbers, too.
+CLOSED = {
+    ("laplace", 0.05, 0.3): lambda p: 2 * size(p - 0.05) / 0.3,
+    ("cauchy", 0.05, 0.3): lambda p: 2 * np.log(1 + ((p - 0.05) / 0.3) ** 2),
+    ("gamma", 2.5, 0.07): lambda p: -3 * np.log(p) + 2 * p / 0.07,
+    ("exponential", 0.07): lambda p: 2 * p / 0.07,
+    ("chisquare", 3): lambda p: -np.log(p) + p,
+    ("rayleigh", 0.2): lambda p: -2 * np.log(p) + (p / 0.2) ** 2,
+    ("log-normal", -2.0, 0.5): lambda p: ((np.log(p) + 2) / 0.5) ** 2 + 2 * np.log(p),
+    ("log-laplace", -1.0, 0.02): lambda p: 2 * size(np.log(p) + 1) / 0.02 + 2 * np.log(p),
+    ("log-uniform", 0.01, 9.0): lambda p: 2 * np.log(p),
+}
+
+
+@pytest.mark.parametrize("told", CLOSED, ids=lambda told: told[0])
+@pytest.mark.parametrize("log", [False, True], ids=["itself", "log"])
+def test_minima_and_gradients_are_those_of_closed_forms(told, log):
+    problem = levels(ks.prior(*told, low=0.01, log=log), None, two=False)
+
+    def J(p):
+        return ((p - ONE) ** 2).sum() / STD**2 + CLOSED[told](p)
+
+    def slope(p):
+        return J(p + 1e-30j).imag / 1e-30
+
+    for p in (0.14, 0.4):
+        assert problem.cost({b: p}) - problem.cost({b: 0.3}) == pytest.approx(J(p) - J(0.3))
+        for mode in ("adjoint", "forward"):
+            assert problem.gradient({b: p}, mode) == pytest.approx(slope(p), rel=1e-12)
+    r, by = problem.residuals({b: 0.3}), problem.residual_jacobian({b: 0.3})
+    assert 2 * by.T @ r == pytest.approx(slope(0.3), rel=1e-12)
+    for optimizer in ("bfgs", "least-squares"):
+        fit = problem.solve({b: 0.3}, optimizer)
+        found = fit.parameters["b"]
+        assert fit.success
+        if "log-laplace" in told:  # its kink is at exp(-1)
+            assert found == pytest.approx(np.exp(-1.0), rel=1e-14)
+        else:
+            assert found == pytest.approx(brentq(slope, 0.2, 1.0), rel=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["bfgs", "least-squares", "ipopt", "steepest-descent"])
+@pytest.mark.parametrize("scale", [0.01, 0.5], ids=["at the kink", "beyond"])
+def test_laplace_priors_are_soft_thresholds(optimizer, scale):
+    """Of a mean y with weight w it is y - 1/(w scale), zero if that is negative; from the other
+    side of the kink."""
+    problem = levels(ks.prior("laplace", 0.0, scale), None, two=False)
+    fit = problem.solve({b: -0.7}, optimizer)
+    expected = max(ONE.mean() - 1.0 / (W * scale), 0.0)
+    assert fit.success
+    assert fit.parameters["b"] == (pytest.approx(expected, rel=1e-6) if expected else 0.0)
+    error = fit.parameters.table["b"].standard_error
+    assert error == pytest.approx(W**-0.5 if expected else 0.0, rel=1e-4)
+
+
+def test_several_kinks_are_left_and_kept():
+    """b and c against each other, where a coordinate alone lowers nothing for long; the optimum has
+    subgradients that hold zero."""
+    problem = levels(ks.prior("laplace", 0.0, 0.5), ks.prior("laplace", 0.3, 0.02))
+    for guess in ({b: -1.0, c: 2.0}, {b: 0.0, c: 0.3}, {b: 1.0, c: -1.0}):
+        fit = problem.solve(guess, "least-squares")
+        found = fit.parameters
+        assert fit.success and found["c"] == 0.3
+        # with c held: 2 w b = w (y1 + y2 - 0.3) - 1/0.5
+        best = (W * (ONE.mean() + TWO.mean() - 0.3) - 2.0) / (2 * W)
+        assert found["b"] == pytest.approx(best, rel=1e-6)
+        assert abs(2 * W * (found["b"] + 0.3 - TWO.mean())) < 2 / 0.02
+
+
+def test_profiles_pass_kinks():
+    problem = levels(ks.prior("laplace", 0.25, 0.1), None, two=False)
+    fit = problem.solve({b: 1.0}, "least-squares")
+    found = fit.profile("b")
+
+    def rise(p):
+        rest = W * ((p - ONE.mean()) ** 2 - (fit.parameters["b"] - ONE.mean()) ** 2)
+        return rest + 2 * (abs(p - 0.25) - abs(fit.parameters["b"] - 0.25)) / 0.1 - 3.841459
+
+    assert found.low == pytest.approx(brentq(rise, -1.0, fit.parameters["b"]), rel=1e-4)
+    assert found.high == pytest.approx(brentq(rise, fit.parameters["b"], 1.0), rel=1e-4)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match=r"gamma', ...\): it has no values within the bounds"):
+        ks.prior("gamma", 1, 1, high=-1.0)
+    trial = ks.Experiment(TIME, {}, {"one": ONE}, {"one": STD})
+    with pytest.raises(ValueError, match=r"b has a prior that is not normal, which is for ks.Shoo"):
+        ks.Collocation(LEVELS, trial, {b: ks.prior("laplace", 0, 1)}, {c: 0.0})
