@@ -205,12 +205,6 @@ def shooting_arguments(
     """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
     what does not fit. Implicit steps are fixed if their number per interval is given, or with
     delays."""
-    loss = objective.loss if isinstance(objective, Objective) else None
-    if loss is not None and loss.kinked:
-        raise ValueError(
-            "absolute values, loss='laplace', have a kink at each sample, over which ks.Shooting "
-            "does not step; use ks.Collocation, or loss='student'"
-        )
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
