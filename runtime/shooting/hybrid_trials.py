@@ -76,7 +76,8 @@ class HybridTrials(Simulated):
         self._follows = following
         self._run_trial, self._initial, self._inputs = run, initial, inputs
         self.factor, self.loss = factor, loss
-        self.scored = any(trial.std_outputs for trial in trials) or not priors.squares
+        moving = any(trial.std_outputs for trial in trials)
+        self.scored = moving or self.kinked or not priors.squares
 
     # -- values -----------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ class HybridTrials(Simulated):
         logs = [np.sqrt(2.0) * np.log(each.std) for each in every if each.own]
         rows = []
         for each in every:
-            plain = each.own or self.loss is None or self.loss.kinked
+            plain = each.own or self.loss is None or self.kinked
             rows.append(each.residual if plain else self.loss.root(each.residual))  # type: ignore
         return np.asarray(np.sqrt(self.factor) * np.concatenate([*rows, *logs]))
 
@@ -215,7 +216,7 @@ class HybridTrials(Simulated):
 
     def _forward_gradient(self, q: Array) -> Array:
         pull = self._residuals(q)
-        if self.loss is not None and self.loss.kinked:
+        if self.kinked:
             plain = np.concatenate([np.full(len(each.std), not each.own) for each in self._off(q)])
             which = np.flatnonzero(plain)
             pull[which] = np.sqrt(self.factor) * np.sign(pull[which])
@@ -233,7 +234,7 @@ class HybridTrials(Simulated):
                     of_log = along[each.own][:, each.here] / each.std
                     by = by - each.residual * of_log
                     logs.append((np.sqrt(2.0) * of_log, mine))
-                elif self.loss is not None and not self.loss.kinked:
+                elif self.loss is not None and not self.kinked:
                     by = by * self.loss.root_slope(each.residual)
                 parts.append((by, mine))
         begin, rows, columns = 0, list[Array](), list[Array]()

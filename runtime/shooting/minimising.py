@@ -55,6 +55,11 @@ class Minimised(NamedTuple):
 def minimised(trials: Simulated, bounds: tuple[Array, Array], q: Array, how: Chosen) -> Minimised:
     """The minimum of J from q, from side to side of the kinks of priors. Raises `ValueError` for a
     J that does not suit the optimiser."""
+    if trials.kinked and not OPTIMIZERS[how.optimizer].kinks:
+        raise ValueError(
+            "absolute values, loss='laplace', have a kink at each sample, over which "
+            f"{how.optimizer} does not step; use optimizer='least-squares'"
+        )
     begin = time.perf_counter()
     squares = is_squares(trials, how.optimizer)
     size, side, history = sizes(trials, bounds, q), side_of(trials, bounds, q), list[Step]()
@@ -93,7 +98,7 @@ def best_optimizer(trials: Simulated, bounds: tuple[Array, Array]) -> str:
         return "ipopt"
     low, high = bounds
     squares = is_squares(trials, "bfgs") and not trials.unknowns.inputs
-    return "least-squares" if squares and (low < high).all() else "bfgs"
+    return "least-squares" if trials.kinked or (squares and (low < high).all()) else "bfgs"
 
 
 def is_squares(trials: Simulated, optimizer: str) -> bool:

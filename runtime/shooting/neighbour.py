@@ -9,6 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.shooting import absolute
 from kinesym.runtime.shooting.sides import at_kinks, side_of
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.profile import Spring
@@ -78,12 +79,54 @@ def near_minimum(
     count = len(trials.residuals(guess)) + (held is not None)
     options = {"xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-10, "max_nfev": 100}
     start = np.clip(guess[free], low, high)
+    if trials.kinked:
+        return _near_kinks(trials, guess, free, (low, high), size[free], held)
     if trials.scored:
         return _near_likelihood(trials, guess, free, (low, high), size[free], held)
     found = scipy.optimize.least_squares(
         values, start, slopes, (low, high), x_scale=size[free], **options
     )
     return at(found.x), found.status > 0
+
+
+def _near_kinks(
+    trials: Simulated,
+    guess: Array,
+    free: NDArray[np.intp],
+    bounds: tuple[Array, Array],
+    size: Array,
+    held: tuple[Follows, Spring] | None,
+) -> tuple[Array, bool]:
+    """Minimum of an objective with absolute values of residuals, as `near_minimum`."""
+
+    def at(y: Array) -> Array:
+        q = guess.copy()
+        q[free] = size * y
+        return q
+
+    def energy(q: Array) -> float:
+        return 0.0 if held is None else held[1].stiffness * (held[0](q)[0] - held[1].goal) ** 2
+
+    def near(y: Array) -> absolute.Kinked:
+        q = at(y)
+        here = absolute.kinked_at(trials, q)
+        if held is not None:
+            by = held[0](q)[1]
+            B = here.B + 2.0 * held[1].stiffness * np.outer(by, by)
+            here = here._replace(J=here.J + energy(q), g=here.g + _pull(held, q), B=B)
+        B = here.B[np.ix_(free, free)]
+        return here._replace(g=here.g[free], B=B, A=here.A[:, free]).scaled(size)
+
+    def tried(y: Array) -> tuple[float, Array]:
+        q = at(y)
+        J, e = absolute.tried_at(trials, q)
+        return (J + energy(q), e) if np.isfinite(J) else (J, e)
+
+    level = float(len(trials.residuals(guess)))
+    sides = (bounds[0] / size, bounds[1] / size)
+    asked = absolute.Problem(near, tried, sides, level, lambda y, J, slope: None)
+    y, status = absolute.minimised(asked, guess[free] / size, 200)
+    return at(y), status.success
 
 
 def _pull(held: tuple[Follows, Spring] | None, q: Array) -> Array | float:

@@ -20,6 +20,7 @@ from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.fit import Step
+from kinesym.runtime.shooting import absolute
 from kinesym.runtime.shooting.batched_squares import Problem, Squares, minimised
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.shooting.unknowns import Unknowns
@@ -182,6 +183,10 @@ def _left(problem: Minimisation, q: Array) -> float:
     are fixed."""
     y, (low, high) = problem.scaled(q), problem.scaled_bounds
     g = problem.trials.gradient(q) * problem.slopes(q)
+    if problem.trials.kinked:
+        here = absolute.kinked_at(problem.trials, q).scaled(problem.slopes(q))
+        box = (np.maximum(low - y, -_NEAR), np.minimum(high - y, _NEAR))
+        return absolute.resting_gradient(here, box)[1]
     free = ~(((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR)))
     if not g[free].any():
         return 0.0
@@ -332,7 +337,9 @@ def bfgs(problem: Minimisation, q: Array) -> Endpoint:
 
 def trust_region(problem: Minimisation, q: Array) -> Endpoint:
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals; of
-    a likelihood that is no sum of squares `scoring`."""
+    a likelihood that is no sum of squares `scoring`, with absolute values `over_kinks`."""
+    if problem.trials.kinked:
+        return over_kinks(problem, q)
     if problem.trials.scored:
         return scoring(problem, q)
     trials, unit = problem.trials, np.sqrt(problem.unit)
@@ -399,6 +406,26 @@ def scoring(problem: Minimisation, q: Array) -> Endpoint:
         raise KeyboardInterrupt
     status = Solve(found.status[0])
     return Endpoint(problem.at(found.y[0]), status, status.sentence)
+
+
+def over_kinks(problem: Minimisation, q: Array) -> Endpoint:
+    """The minimum where J has absolute values of residuals, see `absolute`."""
+    trials, bounds = problem.trials, problem.scaled_bounds
+    _refuse(problem.how.options, (), "least-squares of absolute values")
+
+    def at(y: Array) -> absolute.Kinked:
+        here = problem.at(y)
+        return absolute.kinked_at(trials, here).scaled(problem.slopes(here))
+
+    def try_at(y: Array) -> tuple[float, Array]:
+        return absolute.tried_at(trials, problem.at(y))
+
+    def note(y: Array, J: float, slope: float) -> None:
+        problem.note(problem.at(y), J, slope)
+
+    asked = absolute.Problem(at, try_at, bounds, float(len(trials.residuals(q))), note)
+    y, status = absolute.minimised(asked, problem.scaled(q), problem.how.limit)
+    return Endpoint(problem.at(y), status, status.sentence)
 
 
 def _said(message: Any) -> str:
@@ -507,11 +534,12 @@ def ipopt(problem: Minimisation, q: Array) -> Endpoint:
 class Optimizer:
     """An optimiser. run : from a problem and q to an endpoint. squares : whether it needs a sum of
     squares, with all derivatives of residuals. equations : whether it meets those of multiple
-    shooting."""
+    shooting. kinks : whether it steps over those of residuals."""
 
     run: Callable[[Minimisation, Array], Endpoint]
     squares: bool = False
     equations: bool = False
+    kinks: bool = False
 
 
 #: By the names that users give them.
@@ -519,5 +547,5 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "bfgs": Optimizer(bfgs),
     "ipopt": Optimizer(ipopt, equations=True),
     "steepest-descent": Optimizer(steepest_descent),
-    "least-squares": Optimizer(trust_region, squares=True),
+    "least-squares": Optimizer(trust_region, squares=True, kinks=True),
 }

@@ -60,6 +60,11 @@ class Simulated(ABC):
     loss: RobustLoss | None = None
     substeps = 1
 
+    @property
+    def kinked(self) -> bool:
+        """Whether J has absolute values of residuals."""
+        return self.loss is not None and self.loss.kinked
+
     def __init__(
         self,
         unknowns: Unknowns,

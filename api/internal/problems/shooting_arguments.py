@@ -205,6 +205,12 @@ def shooting_arguments(
     """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
     what does not fit. Implicit steps are fixed if their number per interval is given, or with
     delays."""
+    loss = objective.loss if isinstance(objective, Objective) else None
+    if loss is not None and loss.kinked and (segments != 1 or unknown_inputs):
+        raise ValueError(
+            "absolute values, loss='laplace', have a kink at each sample, over which ks.Shooting "
+            "steps in one segment and without unknown inputs; use ks.Collocation"
+        )
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
@@ -375,7 +381,7 @@ class SmoothProgram:
         channels = list(problem.sampled(between=False)) if objective.least_squares else []
         factor, shared = objective.least_squares or 1.0, (given.known, given.threads)
         between = bool(problem.slots and objective.least_squares)
-        priors = given.priors(factor)
+        priors, kinked = given.priors(factor), loss is not None and loss.kinked
         spreads = [n for n in channels if n in problem.spreads and n not in problem.sides]
         limits = [name for name in channels if name in problem.sides]
 
@@ -404,7 +410,7 @@ class SmoothProgram:
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=factor,
             loss=loss,
-            scored=bool(problem.spreads or problem.sides or not priors.squares),
+            scored=bool(problem.spreads or problem.sides or kinked or not priors.squares),
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
             following=self._following(given),
