@@ -101,7 +101,7 @@ class Problem(Displayed):
 
         options : of `Shooting`; default: method "radau-5" with rtol 1e-8 and atol 1e-12. Raises
         `ValueError` for what is simulated and not fitted yet: experiments of several periods,
-        measurements of steady states, Laplace noise, and other priors than normal ones.
+        measurements of steady states, and Laplace noise beside normal noise.
         """
         return shooting_of(self.tables, self.file, **options)
 

@@ -21,6 +21,7 @@ from kinesym.shooting import Shooting
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.objective import LeastSquares, Objective
 
 #: Length of a record whose only samples are at its start.
 _SHORT = 1e-6
@@ -76,12 +77,26 @@ class _Translation:
             {name: value for name, value in known.items() if isfinite(value)},
             [self._initial(name) for name in names],
             sensors={name: each.shown for each, name in self._names.items()},
+            objective=self._objective,
             **{**_STEPS, "method": self._method, **options},
         )
 
     @property
     def _method(self) -> str:
         return "dormand-prince" if isinstance(self.file.system, Hybrid) else "radau-5"
+
+    @property
+    def _objective(self) -> Objective:
+        """The likelihood. Raises `ValueError` for noise of several distributions."""
+        told, found = self.tables, dict[str, str]()
+        for row in told.measurements:
+            found.setdefault(told.observables[row.observable].distribution, row.observable)
+        if len(found) > 1:
+            (one, a), (other, b) = found.items()
+            raise ValueError(
+                f"{a} has {one} noise and {b} {other} noise, which is not fitted together yet"
+            )
+        return LeastSquares(loss="laplace" if "laplace" in found else None)
 
     def _check(self) -> None:
         """Raise `ValueError` for what is not fitted."""
@@ -92,12 +107,6 @@ class _Translation:
             if row.time == inf:
                 raise ValueError(
                     f"{row.place}: a steady state is measured, which is not fitted yet"
-                )
-            told = self.tables.observables[row.observable]
-            if told.distribution != "normal":
-                raise ValueError(
-                    f"observable {row.observable} has {told.distribution} noise, which is not "
-                    "fitted yet"
                 )
 
     @cached_property

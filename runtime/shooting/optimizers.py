@@ -36,6 +36,8 @@ _REST = 1e-7
 _ROUNDING = 1e-14
 #: Rounding of a residual, as a share of what the unknowns make of it.
 _ROUNDED_RESIDUAL = 1e-13
+#: Share of the largest information, below which that says nothing of the curvature.
+_FLAT = 1e-8
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
 
@@ -190,6 +192,8 @@ def _left(problem: Minimisation, q: Array) -> float:
     free = ~(((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR)))
     if not g[free].any():
         return 0.0
+    if problem.squares and problem.trials.scored:
+        return _left_of_scores(problem, q, free)
     if problem.squares:
         return _left_of_squares(problem.trials, q, free)
     return _left_along(problem, y, np.where(free, g, 0.0), g)
@@ -204,6 +208,15 @@ def _left_of_squares(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> fl
     left = float(np.sum((basis_of_columns(slopes).T @ trials.residuals(q)) ** 2))
     rounded = _ROUNDED_RESIDUAL * np.linalg.norm(np.abs(slopes) @ np.abs(q[free]))
     return left if left > rounded**2 else 0.0
+
+
+def _left_of_scores(problem: Minimisation, q: Array, free: NDArray[np.bool_]) -> float:
+    """Decrease of a likelihood that scoring predicts; where it expects next to no information the
+    curvature is another one, which is at least a share of the largest."""
+    slopes = (problem.trials.jacobian(q).toarray() * problem.slopes(q))[:, free]
+    _, size, along = np.linalg.svd(slopes, full_matrices=False)
+    pull = along @ (slopes.T @ problem.trials.residuals(q))
+    return float(np.sum(pull**2 / np.maximum(size**2, _FLAT * size.max(initial=0.0) ** 2)))
 
 
 def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float:
