@@ -15,12 +15,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.simulation.stepper import Diverged
 from kinesym.runtime.status import Solve
+
+Rows = NDArray[np.intp]
 
 #: Share of J by which a step may still lower it at the end.
 _REST = 1e-12
@@ -86,7 +89,7 @@ def tried_at(trials: Simulated, q: Array) -> tuple[float, Array]:
     return (J, _kinks(trials, trials.residuals(q))[0]) if np.isfinite(J) else (J, np.zeros(0))
 
 
-def _kinks(trials: Simulated, rows: Array) -> tuple[Array, Array, Array]:
+def _kinks(trials: Simulated, rows: Array) -> tuple[Array, Rows, Rows]:
     """Residuals e of samples, numbers of their rows, and those of their scores of log std, -1 for
     samples without one."""
     samples, root = trials.samples(), np.sqrt(trials.factor)

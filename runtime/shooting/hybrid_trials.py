@@ -165,7 +165,7 @@ class HybridTrials(Simulated):
             replace(
                 made.run,
                 measurements=dict(trial.measurements),
-                std=trial.std | {n: made.run[std] for n, std in trial.std_outputs.items()},
+                std={**trial.std, **{n: made.run[s] for n, s in trial.std_outputs.items()}},
             )
             for made, trial in zip(self.simulate(q), self.trials, strict=True)
         ]

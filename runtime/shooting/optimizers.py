@@ -173,11 +173,18 @@ def minimise(problem: Minimisation, q: Array) -> Endpoint:
 def checked(problem: Minimisation, found: Endpoint) -> Endpoint:
     """The same minimum, if derivatives do not say that a step lowers the cost."""
     left, J = _left(problem, found.q), problem.trials.cost(found.q)
-    if left <= _REST * abs(J) + _ROUNDING * problem.unit:
+    size = max(abs(J), _level(problem.trials, found.q) if problem.squares else 0.0)
+    if left <= _REST * size + _ROUNDING * problem.unit:
         return found
     words = f"derivatives say that a step lowers the objective by {left:.1e}"
     words = f"{Solve.NO_MINIMUM.sentence}: {words} ({found.message})"
     return Endpoint(found.q, Solve.NO_MINIMUM, words)
+
+
+def _level(trials: Simulated, q: Array) -> float:
+    """Least size of J of which shares are taken: of a likelihood, which may be of any sign, the
+    number of its terms."""
+    return trials.factor * len(trials.residuals(q)) if trials.scored else 0.0
 
 
 def _left(problem: Minimisation, q: Array) -> float:
@@ -412,7 +419,7 @@ def scoring(problem: Minimisation, q: Array) -> Endpoint:
             problem.note(at, J, float(np.linalg.norm(g)))
         return Squares(np.array([J]), g[None], 2.0 * (S.T @ S)[None])
 
-    (low, high), level = problem.scaled_bounds, float(len(trials.residuals(q)))
+    (low, high), level = problem.scaled_bounds, _level(trials, q)
     asked = Problem(squares, (low[None], high[None]), 0.0, level)
     found = minimised(asked, problem.scaled(q)[None], problem.how.limit, lambda ended, now: None)
     if not found.status[0]:
@@ -436,7 +443,7 @@ def over_kinks(problem: Minimisation, q: Array) -> Endpoint:
     def note(y: Array, J: float, slope: float) -> None:
         problem.note(problem.at(y), J, slope)
 
-    asked = absolute.Problem(at, try_at, bounds, float(len(trials.residuals(q))), note)
+    asked = absolute.Problem(at, try_at, bounds, _level(trials, q), note)
     y, status = absolute.minimised(asked, problem.scaled(q), problem.how.limit)
     return Endpoint(problem.at(y), status, status.sentence)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from scipy import stats
 
 import kinesym as ks
 from kinesym.examples.studies.gait import data
@@ -237,12 +238,77 @@ def test_objectives_are_those_of_simulations(suite, version, case):
     bounds = shooting.bounds  # within those of priors
     q = np.clip([problem.nominal[name] for name in shooting.names], *bounds)
     points = [dict(zip(shooting.names, p, strict=True)) for p in (q, np.clip(1.1 * q, *bounds))]
-    before, after = (
-        -2.0 * (problem.simulate(p).log_likelihood + sum(problem.log_prior(p).values()))
-        for p in points
-    )
     found = shooting.cost(points[1]) - shooting.cost(points[0])
-    assert found == pytest.approx(after - before, rel=1e-6, abs=1e-7)
+    assert found == pytest.approx(difference(problem, *points), rel=1e-6, abs=1e-7)
+
+
+def difference(problem, first, last):
+    """Of -2 log of the posterior density, by simulations."""
+    rows = [
+        problem.simulate(p).log_likelihood + sum(problem.log_prior(p).values())
+        for p in (first, last)
+    ]
+    return 2.0 * (rows[0] - rows[1])
+
+
+def test_laplace_noise_is_fitted(suite, tmp_path):
+    for path in (suite / "v2.0.0" / "sbml" / "0007").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    table = tmp_path / "_observables.tsv"
+    said = table.read_text(encoding="utf-8").replace("log-normal", "log-laplace")
+    table.write_text(said, encoding="utf-8")
+    problem = ks.petab.read(tmp_path / "_0007.yaml")
+    words = "obs_a has normal noise and obs_b laplace noise, which is not fitted together"
+    with pytest.raises(ValueError, match=words):
+        problem.shooting()
+    table.write_text(said.replace("\tnormal", "\tlaplace"), encoding="utf-8")
+    problem = ks.petab.read(tmp_path / "_0007.yaml")
+    points = [{"k1": 0.8, "k2": 0.6, "a0": 1.0, "b0": b0} for b0 in (0.1, 0.4)]
+    shooting = problem.shooting()
+    found = shooting.cost(points[1]) - shooting.cost(points[0])
+    assert found == pytest.approx(difference(problem, *points), rel=1e-6)
+    fit = problem.fit({"b0": 0.1})
+    assert fit.success and fit.objective <= shooting.cost(points[0])
+
+
+#: Log densities by names of version 1, of numbers of theirs.
+PRIORS = {
+    "normal": lambda p: stats.norm(0.5, 0.3).logpdf(p),
+    "laplace": lambda p: stats.laplace(0.5, 0.3).logpdf(p),
+    "uniform": lambda p: stats.uniform(0.2, 0.9).logpdf(p),
+    "logNormal": lambda p: stats.norm(-0.5, 0.3).logpdf(np.log(p)) - np.log(p),
+    "logLaplace": lambda p: stats.laplace(-0.5, 0.3).logpdf(np.log(p)) - np.log(p),
+    "parameterScaleNormal": lambda p: stats.norm(-0.5, 0.3).logpdf(np.log10(p)),
+    "parameterScaleLaplace": lambda p: stats.laplace(-0.5, 0.3).logpdf(np.log10(p)),
+    "parameterScaleUniform": lambda p: stats.uniform(-0.5, 0.7).logpdf(np.log10(p)),
+}
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+def test_priors_of_version_1(folder, kind):
+    """Of the parameter itself or of its logarithm, as the names say, and as the density of that."""
+    table = folder / "parameters.tsv"
+    header, *rows = table.read_text(encoding="utf-8").splitlines()
+    numbers = {"uniform": "0.2;1.1", "parameterScaleUniform": "-0.5;0.2"}.get(kind, "")
+    numbers = numbers or ("-0.5; 0.3" if "og" in kind or "Scale" in kind else "0.5;0.3")
+    said = [f"{header}\tobjectivePriorType\tobjectivePriorParameters"]
+    for row in rows:
+        mine = row.startswith("k1\t")
+        row = row.replace("\tlin\t0\t", "\tlog10\t0.01\t") if mine else row
+        said.append(f"{row}\t{kind}\t{numbers}" if mine else f"{row}\t\t")
+    table.write_text("\n".join(said), encoding="utf-8")
+    problem = ks.petab.read(folder / "0002.yaml")
+    for p in (0.45, 0.9):
+        assert problem.log_prior({"k1": p})["k1"] == pytest.approx(PRIORS[kind](p), rel=1e-12)
+    points = [{**problem.nominal, "k1": p} for p in (0.45, 0.9)]
+    shooting = problem.shooting()
+    found = shooting.cost(points[1]) - shooting.cost(points[0])
+    assert found == pytest.approx(difference(problem, *points), rel=1e-6)
+    edge = {"uniform": 0.2, "parameterScaleUniform": 10**-0.5}.get(kind, 0.01)
+    assert shooting.bounds[0][shooting.names.index("k1")] == pytest.approx(edge)
+    table.write_text("\n".join(said).replace(kind, "beta"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"parameters.tsv, line .: objectivePriorType"):
+        ks.petab.read(folder / "0002.yaml")
 
 
 def test_a_published_problem_is_fitted():
