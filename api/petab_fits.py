@@ -24,7 +24,7 @@ from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 
 #: Length of a record whose only samples are at its start.
-_SHORT = 1e-6
+_SHORT = 1.0
 #: Tolerances of the steps.
 _STEPS: Mapping[str, Any] = {"rtol": 1e-8, "atol": 1e-12}
 

@@ -4,6 +4,7 @@ by complex step, estimates at kinks."""
 import numpy as np
 import pytest
 import sympy as sp
+from scipy import stats
 from scipy.optimize import brentq
 
 import kinesym as ks
@@ -116,3 +117,14 @@ def test_what_is_refused():
     trial = ks.Experiment(TIME, {}, {"one": ONE}, {"one": STD})
     with pytest.raises(ValueError, match=r"b has a prior that is not normal, which is for ks.Shoo"):
         ks.Collocation(LEVELS, trial, {b: ks.prior("laplace", 0, 1)}, {c: 0.0})
+
+
+@pytest.mark.parametrize("log", [False, True], ids=["itself", "log"])
+def test_log_densities_have_all_constants(log):
+    fit = levels(ks.prior("gamma", 3.0, 0.1, log=log), None, two=False).solve({b: 0.3})
+    density = fit.log_density()
+    known = stats.norm.logpdf(ONE, 0.35, STD).sum() + stats.gamma.logpdf(0.35, 3.0, scale=0.1)
+    assert density.value([0.35]) == pytest.approx(known, rel=1e-12)
+    assert fit.log_likelihood == pytest.approx(
+        stats.norm.logpdf(ONE, fit.parameters["b"], STD).sum(), rel=1e-12
+    )
