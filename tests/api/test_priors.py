@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy import stats
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linprog
 
 import kinesym as ks
 
@@ -96,6 +96,32 @@ def test_several_kinks_are_left_and_kept():
         best = (W * (ONE.mean() + TWO.mean() - 0.3) - 2.0) / (2 * W)
         assert found["b"] == pytest.approx(best, rel=1e-6)
         assert abs(2 * W * (found["b"] + 0.3 - TWO.mean())) < 2 / 0.02
+
+
+def test_kinks_of_priors_and_of_noise():
+    """A linear program: Laplace's errors, and priors of which two hold their unknowns."""
+    slope, level, wave = sp.symbols("slope level wave")
+    made = ks.Model("line", [x], [], [slope], [x.diff(ks.t) - slope])
+    time, numbers = np.linspace(0.0, 5.0, 31), ((0.0, 0.01), (1.0, 0.1), (0.0, 0.02))
+    data = 0.3 + 0.02 * time + 0.2 * np.random.default_rng(2).laplace(size=31)
+    trial = ks.Experiment(time, {}, {"seen": data}, {"seen": 0.2})
+    names = (slope, level, wave)
+    unknown = {p: ks.prior("laplace", *n) for p, n in zip(names, numbers, strict=True)}
+    fit = ks.Shooting(
+        *(made, trial, unknown, {}, {x: 0.0}, ks.LeastSquares(loss="laplace")),
+        sensors={"seen": x + level + wave * sp.sin(ks.t)},
+    ).solve({slope: 1.0, level: 3.0, wave: -1.0}, "least-squares")
+    means, scales = np.transpose(numbers)
+    by = np.vstack([np.stack([time, time**0, np.sin(time)], axis=1) / 0.2, np.diag(1 / scales)])
+    best = linprog(
+        np.repeat([0.0, 1.0], [3, 68]),
+        A_eq=np.hstack([by, -np.eye(34), np.eye(34)]),
+        b_eq=np.append(data / 0.2, means / scales),
+        bounds=[(None, None)] * 3 + [(0.0, None)] * 68,
+    )
+    assert fit.success and fit.parameters["slope"] == fit.parameters["wave"] == 0.0
+    assert fit.parameters["level"] == pytest.approx(best.x[1], rel=1e-12)
+    assert fit.objective == pytest.approx(2.0 * best.fun, rel=1e-12)
 
 
 def test_profiles_pass_kinks():
