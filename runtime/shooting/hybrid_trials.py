@@ -106,7 +106,8 @@ class HybridTrials(Simulated):
 
     def _cost(self, q: Array) -> float:
         every = self._off(q)
-        logs = sum(float(np.log(std).sum()) for _, std, own, *_ in every if own)
+        with np.errstate(all="ignore"):  # of what is not positive
+            logs = sum(float(np.log(std).sum()) for _, std, own, *_ in every if own)
         e = np.concatenate([each[0] for each in every])
         rho = e**2 if self.loss is None else self.loss.root(e) ** 2
         return self.factor * float(rho.sum() + 2.0 * logs)

@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.optimize import brentq, linprog
 
 import kinesym as ks
+from kinesym.internal.problems.parameters import Unknown, without_bounds
 
 x, (b, c) = ks.dynamicsymbols("x"), sp.symbols("b c")
 LEVELS = ks.Model("levels", [x], [], [b, c], [x.diff(ks.t)], outputs={"one": b, "two": b + c})
@@ -135,6 +136,11 @@ def test_profiles_pass_kinks():
 
     assert found.low == pytest.approx(brentq(rise, -1.0, fit.parameters["b"]), rel=1e-4)
     assert found.high == pytest.approx(brentq(rise, fit.parameters["b"], 1.0), rel=1e-4)
+
+
+def test_ladders_are_without_these_priors():
+    given = {b: ks.prior("laplace", 0, 1, low=0.0), c: ks.normal(1, 2, low=0.0)}
+    assert without_bounds(given, LEVELS) == {"b": Unknown(), "c": ks.normal(1, 2)}
 
 
 def test_what_is_refused():

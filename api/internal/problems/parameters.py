@@ -174,6 +174,18 @@ def checked_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> d
     return made
 
 
+def normal_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> dict[str, Unknown]:
+    """Records as `checked_unknowns`, for collocation. Raises `ValueError` for a prior that is not
+    normal, too."""
+    found = checked_unknowns(given, known)
+    for name in densities_of(found).keys() - priors_of(found).keys():
+        raise ValueError(
+            f"parameter {name} has a prior that is not normal, which is for ks.Shooting; use "
+            "ks.normal or ks.lognormal"
+        )
+    return found
+
+
 def is_random(given: Unknown) -> bool:
     """Whether the distribution of a parameter is unknown."""
     return isinstance(given.prior, Prior) and bool(given.prior.unknown)
@@ -332,9 +344,14 @@ def _row_of_values(
 
 def without_bounds(given: Mapping[Any, Any] | None, model: Model) -> dict[str, Unknown]:
     """Unknown parameters as they are given, free where they are no logarithms: the barrier of a
-    bound may hold back a parameter whose guess is far off."""
+    bound may hold back a parameter whose guess is far off; and without priors that collocation does
+    not have."""
     found = checked_unknowns(given, model.parameter_names)
-    return {name: p if p.log else replace(p, low=-np.inf, high=np.inf) for name, p in found.items()}
+    free = {n: p if p.log else replace(p, low=-np.inf, high=np.inf) for n, p in found.items()}
+    return {
+        n: replace(p, prior=p.prior if isinstance(p.prior, Prior) else None)
+        for n, p in free.items()
+    }
 
 
 def _record(name: str, given: Any) -> Unknown:
