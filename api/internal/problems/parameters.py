@@ -178,11 +178,12 @@ def normal_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> di
     """Records as `checked_unknowns`, for collocation. Raises `ValueError` for a prior that is not
     normal, too."""
     found = checked_unknowns(given, known)
-    for name in densities_of(found).keys() - priors_of(found).keys():
-        raise ValueError(
-            f"parameter {name} has a prior that is not normal, which is for ks.Shooting; use "
-            "ks.normal or ks.lognormal"
-        )
+    for name, p in found.items():
+        if isinstance(p.prior, Density):
+            raise ValueError(
+                f"parameter {name} has a prior that is not normal, which is for ks.Shooting; use "
+                "ks.normal or ks.lognormal"
+            )
     return found
 
 
