@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kinesym.internal.problems.parameters import normal as normal
     from kinesym.internal.problems.parameters import per as per
     from kinesym.internal.problems.parameters import per_trial as per_trial
+    from kinesym.internal.problems.parameters import prior as prior
     from kinesym.internal.problems.phases import Phase as Phase
     from kinesym.internal.problems.phases import Phases as Phases
     from kinesym.internal.problems.sensors import sensor as sensor

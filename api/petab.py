@@ -18,6 +18,7 @@ from kinesym.models.files.petab_write import written_again
 from kinesym.models.files.sbml import FileModel, model_of
 from kinesym.models.files.sbml_document import document_of
 from kinesym.petab_fits import shooting_of
+from kinesym.petab_priors import log_prior_of
 from kinesym.petab_runs import simulated
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.results.fit import Fit
@@ -99,9 +100,9 @@ class Problem(Displayed):
         observables as sensors; `problem.shooting().multistart(100)` fits from many starts.
 
         options : of `Shooting`; default: method "radau-5" with rtol 1e-8 and atol 1e-12, over
-        events that are at no known times "dormand-prince". Raises
-        `ValueError` for what is simulated and not fitted yet: steady states of models with events,
-        those measured after several periods, Laplace noise, and other priors than normal ones.
+        events that are at no known times "dormand-prince". Raises `ValueError` for what is
+        simulated and not fitted yet: steady states of models with events, those measured after
+        several periods, and Laplace noise beside normal noise.
         """
         return shooting_of(self.tables, self.file, **options)
 
@@ -134,6 +135,18 @@ class Problem(Displayed):
                 kind = "unknown" if row.estimated else "known"
                 raise ValueError(f"the {kind} parameter {name} has no nominal value; give values")
         return simulated(self.tables, self.file, known)
+
+    def log_prior(self, values: Mapping[Any, float] | None = None) -> dict[str, float]:
+        """Log density of the prior of each unknown parameter, with all constants: that of the
+        parameter, or in version 1 where the prior is told on its scale, of that. In version 2
+        priors are within bounds, and uniform where none is told; in version 1 none is none.
+
+        values : of parameters, on linear scale; the nominal ones where not given. Raises
+        `ValueError` for unknown names, and numbers that are none of a distribution.
+        """
+        known = {**self.nominal, **self._named({} if values is None else values)}
+        rows = {n: p for n, p in self.tables.parameters.items() if p.estimated and n in known}
+        return {name: log_prior_of(row, known[name]) for name, row in rows.items()}
 
     def write(self, folder: str | Path, values: Mapping[Any, float] | None = None) -> Path:
         """Write the problem into another folder: its files as they are, but with these nominal

@@ -6,41 +6,51 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, inf, isfinite, log
+from math import inf, isfinite, log
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from kinesym.internal.problems.parameters import log_scale, lognormal, normal
-from kinesym.models.files.petab import Measurement, Parameter, Period, Tables
+from kinesym.models.files.petab import Measurement, Period, Tables
 from kinesym.models.files.sbml import FileModel
 from kinesym.models.files.sbml_start import after_events
 from kinesym.petab_periods import Periods, in_periods, later_periods
+from kinesym.petab_priors import UNITS, unknown_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.steady import Steady, steady
 from kinesym.shooting import Shooting
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.model import Hybrid
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.objective import LeastSquares, Objective
 
-#: Length of a record whose only samples are at its start.
-_SHORT = 1e-6
+#: Length of a record whose only samples are at its start, and share by which one is longer that
+#: ends where a period begins.
+_SHORT, _MORE = 1.0, 1e-6
 #: Length of a record that begins in a measured steady state, which is sought over as long a time,
 #: and longer ones.
 _LONG = 1e4
 #: Tolerances of the steps.
 _STEPS: Mapping[str, Any] = {"rtol": 1e-8, "atol": 1e-12}
-#: Natural logarithms of the bases of scales.
-_UNITS = {"log": 1.0, "log10": log(10.0)}
 
 
 def shooting_of(tables: Tables, file: FileModel, **options: Any) -> Shooting:
     """The problem of finding the parameters that are to be estimated; options : of `Shooting`.
 
     Raises `ValueError` for what tables can say and a fit cannot yet."""
-    return _Translation(tables, file).shooting(options)
+    return _Translation(tables, _with_a_state(file)).shooting(options)
+
+
+def _with_a_state(file: FileModel) -> FileModel:
+    """The same with a state that rests, if it has none: what is simulated has one."""
+    if not isinstance(file.system, Model) or file.model.states:
+        return file
+    rest = sp.Function("at_rest")(t)
+    made = replace(file.model, states=[rest], equations=[rest.diff(t)], explicit=None)
+    return replace(file, system=made, starts={"at_rest": sp.Float(0.0)})
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,7 @@ class _Translation:
             {name: value for name, value in known.items() if isfinite(value)},
             [self._initial(name) for name, _ in names],
             sensors={name: each.shown for each, name in self._names.items()},
+            objective=self._objective,
             **{**_STEPS, "method": self._method, **options},
         )
 
@@ -103,6 +114,19 @@ class _Translation:
         known = not {*moving, *self.file.model.state_names, *self._told.starts} & {*names}
         return known and bool(e.is_polynomial(t)) and sp.degree(e, t) == 1
 
+    @property
+    def _objective(self) -> Objective:
+        """The likelihood. Raises `ValueError` for noise of several distributions."""
+        told, found = self.tables, dict[str, str]()
+        for row in told.measurements:
+            found.setdefault(told.observables[row.observable].distribution, row.observable)
+        if len(found) > 1:
+            (one, a), (other, b) = found.items()
+            raise ValueError(
+                f"{a} has {one} noise and {b} {other} noise, which is not fitted together yet"
+            )
+        return LeastSquares(loss="laplace" if "laplace" in found else None)
+
     def _check(self) -> None:
         """Raise `ValueError` for what is not fitted."""
         for name, (first, *_) in self.tables.experiments.items():
@@ -114,12 +138,6 @@ class _Translation:
         for row in self.tables.measurements:
             if row.time == inf:
                 self._check_settled(row)
-            told = self.tables.observables[row.observable]
-            if told.distribution != "normal":
-                raise ValueError(
-                    f"observable {row.observable} has {told.distribution} noise, which is not "
-                    "fitted yet"
-                )
 
     def _check_settled(self, row: Measurement) -> None:
         """Raise `ValueError` for a steady state that is not fitted."""
@@ -156,7 +174,7 @@ class _Translation:
         told_by = {sp.Symbol(name): e for name, e in (*given, *more)}
         shown = self._written(told.formula.xreplace(told_by))
         noise = told.noise.xreplace(told_by).xreplace({sp.Symbol(row.observable): shown})
-        scaled = shown if told.scale == "lin" else sp.log(shown) / _UNITS[told.scale]
+        scaled = shown if told.scale == "lin" else sp.log(shown) / UNITS[told.scale]
         return scaled, self._written(noise)
 
     def _written(self, e: sp.Expr) -> sp.Expr:
@@ -208,7 +226,8 @@ class _Translation:
         times = np.unique([period.time, *(row.time for _, row, _ in rows)])
         later = [each.time for each in later_periods(self.tables, experiment)]
         if len(times) == 1 or times[-1] in later:  # after which there is more of the run
-            times = np.append(times, times[-1] + _SHORT * max(1.0, abs(times[-1])))
+            more = _SHORT if len(times) == 1 else _MORE
+            times = np.append(times, times[-1] + more * max(1.0, abs(times[-1])))
         about = self._measured(rows, times)
         start = self._steady(before, period)
         return Experiment(times, {}, *about, parameters=self._sets(experiment), before=start)
@@ -229,7 +248,7 @@ class _Translation:
         for channel, row, noise in rows:
             name, k = self._names[channel], int(np.searchsorted(times, row.time))
             scale = self.tables.observables[row.observable].scale
-            value = row.value if scale == "lin" else log(row.value) / _UNITS[scale]
+            value = row.value if scale == "lin" else log(row.value) / UNITS[scale]
             measured.setdefault(name, np.full(shape, np.nan))[k] = value
             if channel.std is None:
                 std.setdefault(name, np.ones(shape))[k] = noise
@@ -259,18 +278,3 @@ class _Translation:
         starts = {**self.file.starts, **changes}
         begun = after_events(self.file.system, self.file.at_start, starts, {})
         return {**begun, **self._told.starts}
-
-
-def unknown_of(parameter: Parameter) -> Any:
-    """Bounds, scale and prior of a parameter in the terms of `Shooting`."""
-    low, high = (b if isfinite(b) else None for b in (parameter.low, parameter.high))
-    kind, numbers = parameter.prior
-    unit = _UNITS.get(parameter.scale)
-    match kind, numbers:
-        case "" | "uniform" | "parameterScaleUniform", _:
-            return (low, high) if unit is None else log_scale(low or None, high)
-        case "parameterScaleNormal", (mean, sd) if unit is not None:
-            return lognormal(exp(unit * mean), exp(unit * sd), low or None, high)
-        case "normal" | "parameterScaleNormal", (mean, sd) if unit is None:
-            return normal(mean, sd, low, high)
-    raise ValueError(f"parameter {parameter.name} has a prior {kind}, which is not fitted yet")

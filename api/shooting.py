@@ -70,7 +70,7 @@ class Shooting(Displayed):
         unknown.
     unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
-        `log_scale`.
+        `prior`, `log_scale`.
     known : values of the other parameters; the model's values where not given; what differs between
         trials stands in `Experiment(parameters=...)`, numbers or expressions, whose symbols may be
         unknowns that the model does not have.

@@ -23,7 +23,8 @@ from kinesym.symbolic.model import Model
 @dataclass(frozen=True)
 class Parameter:
     """Unknown or known parameter of a problem. scale : "lin", "log" or "log10", on which it is
-    estimated. prior : distribution and its numbers, ("", ()) for none."""
+    estimated. prior : distribution and its numbers, ("", ()) for none. truncated : whether it is
+    that within the bounds alone."""
 
     name: str
     low: float
@@ -32,6 +33,7 @@ class Parameter:
     estimated: bool
     scale: str
     prior: tuple[str, tuple[float, ...]]
+    truncated: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,11 @@ from kinesym.models.files.tsv import Row, number_or_nan, rows_of
 
 SCALES = ("lin", "log", "log10")
 DISTRIBUTIONS = ("normal", "laplace")
+#: Priors, of a parameter or of that on its scale.
+PRIORS = (
+    *("uniform", "normal", "laplace", "logNormal", "logLaplace"),
+    *("parameterScaleUniform", "parameterScaleNormal", "parameterScaleLaplace"),
+)
 #: Columns of conditions that change nothing.
 _WORDS = ("conditionId", "conditionName")
 
@@ -67,6 +72,8 @@ def _parameter(row: Row) -> Parameter:
     check_choice(scale, SCALES, f"{row.place}: parameterScale")
     estimated = row.flag("estimate")
     kind = row.text("objectivePriorType", " ").strip()
+    if kind:
+        check_choice(kind, PRIORS, f"{row.place}: objectivePriorType")
     numbers = tuple(map(number_or_nan, row.words("objectivePriorParameters")))
     low, high = (
         row.number(f"{side}Bound", side_) for side, side_ in (("lower", -inf), ("upper", inf))

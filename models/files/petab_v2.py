@@ -29,6 +29,11 @@ DISTRIBUTIONS = {
     "log-normal": ("normal", "log"),
     "log-laplace": ("laplace", "log"),
 }
+#: Distributions of priors.
+PRIORS = (
+    *("uniform", "normal", "laplace", "cauchy", "chisquare", "exponential", "gamma", "rayleigh"),
+    *("log-uniform", "log-normal", "log-laplace"),
+)
 
 
 def tables_of(name: str, folder: Path, entries: Mapping[str, Any]) -> Tables:
@@ -70,7 +75,11 @@ def tables_of(name: str, folder: Path, entries: Mapping[str, Any]) -> Tables:
 def _parameter(row: Row) -> Parameter:
     low, high = row.number("lowerBound", -inf), row.number("upperBound", inf)
     kind = row.text("priorDistribution", " ").strip()
+    if kind:
+        check_choice(kind, PRIORS, f"{row.place}: priorDistribution")
     numbers = tuple(map(number_or_nan, row.words("priorParameters")))
+    if not kind and low < high and isfinite(high - low):
+        kind, numbers = "uniform", (low, high)
     return Parameter(
         row.text("parameterId"),
         low,
@@ -79,6 +88,7 @@ def _parameter(row: Row) -> Parameter:
         row.flag("estimate"),
         "lin",
         (kind, numbers),
+        truncated=True,
     )
 
 

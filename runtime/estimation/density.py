@@ -41,16 +41,16 @@ class Sloped(NamedTuple):
 class Misfit:
     """Misfit as a function of the unknowns q (n,), as shooting or collocation brings it.
 
-    names, best, bounds, logarithmic : of q. deviations : of priors, (k,). squares : J (M,) at
-    points (M, n), infinite where trajectories do not reach their end, and its gradients (M, n) if
-    asked for. sloped : at one point, None where trajectories do not reach their end.
+    names, best, bounds, logarithmic : of q. heights : log of the constants of priors, (k,). squares
+    : J (M,) at points (M, n), infinite where trajectories do not reach their end, and its gradients
+    (M, n) if asked for. sloped : at one point, None where trajectories do not reach their end.
     """
 
     names: Sequence[str]
     best: Array
     bounds: tuple[Array, Array]
     logarithmic: NDArray[np.bool_]
-    deviations: Array
+    heights: Array
     squares: Callable[[Array, bool], tuple[Array, Array]]
     sloped: Callable[[Array], Sloped | None]
 
@@ -65,7 +65,7 @@ def log_density(estimation: Estimation, misfit: Misfit, std: Mapping[str, float]
     counts = np.array([len(samples_of(estimation.trials)[group]) for group in groups])
     log = np.concatenate([misfit.logarithmic, np.ones(len(groups), dtype=bool)])
     height = log_height(estimation.trials, estimation.loss)
-    height -= float((np.log(misfit.deviations) + _ROOT).sum())
+    height += float(misfit.heights.sum())
     low, high = misfit.bounds
     total = _by_squares if not groups or estimation.pooled else _by_residuals
 

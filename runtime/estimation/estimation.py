@@ -116,6 +116,22 @@ class Estimation:
         """Whether J has absolute values of residuals."""
         return self.loss is not None and self.loss.kinked
 
+    def check_slopes(self) -> None:
+        """Raise `ValueError` where a loss has kinks at samples that are met."""
+        if self.kinked:
+            raise ValueError(
+                "absolute values have no slopes at samples that are met, of which the loss laplace "
+                "makes some: take method='t' or 'profile', and fit.without(..., solve=True)"
+            )
+
+    def check_steps(self) -> None:
+        """Raise `ValueError` where one step from a minimum does not tell another one."""
+        if self.kinked:
+            raise ValueError(
+                "with the loss laplace estimates leave samples that they meet by jumps, of which "
+                "one step tells nothing; give solve=True"
+            )
+
     @property
     def untold(self) -> bool:
         """Whether there are unknown standard deviations that nothing tells, as J is no

@@ -145,7 +145,8 @@ class AssignedTrials(Simulated):
     ) -> None:
         super().__init__(unknowns, inner.system, inner.trials, priors, inner.following)
         self.inner, self.at, self._rules = inner, assigned, rules
-        self.measured, self.weighted, self.scored = inner.measured, inner.weighted, inner.scored
+        self.measured, self.weighted = inner.measured, inner.weighted
+        self.scored = inner.scored or not priors.squares
         self.factor, self.loss, self.substeps = inner.factor, inner.loss, inner.substeps
 
     def set_in(self, trial: int) -> Collection[str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
+from kinesym.runtime.shooting.absolute import kinked_at, resting_gradient
 from kinesym.runtime.shooting.minimising import Minimised, natural_sizes
 from kinesym.runtime.shooting.optimizers import Minimisation
 from kinesym.runtime.shooting.residuals import number_of_samples, robust_covariance
@@ -20,6 +21,8 @@ from kinesym.runtime.statistics.covariance import (
     confidence_of_squares,
 )
 
+#: Share of the size of an unknown that is a small step.
+_STEP = 1e-5
 #: Unknowns up to which the curvature is found by differences of gradients.
 _FEW = 60
 
@@ -38,11 +41,17 @@ def confidence(
     if not np.isfinite(J):
         return nothing, None
     trials, unknowns = problem.trials, problem.trials.unknowns
+    if trials.priors and trials.priors.sides.any():  # which hold unknowns at kinks
+        gradient = trials.gradient(q)
+    if trials.kinked:
+        here, (low, high) = kinked_at(trials, q), problem.bounds
+        box = (np.maximum(low - q, -_STEP * made.size), np.minimum(high - q, _STEP * made.size))
+        gradient = resting_gradient(here, box)[0]
     about = (q, unknowns.names, problem.bounds, J, gradient, natural_sizes(trials, q))
     found = Estimate(*about)
     if problem.squares:
         return _of_squares(estimation, problem, found)
-    steps = 1e-5 * made.size
+    steps = _STEP * made.size
     held = found.held(np.abs(gradient) / steps)  # where it is not known better
     if unknowns.several or q.size > _FEW:
         return replace(nothing, held=held), None
@@ -72,6 +81,8 @@ def _of_squares(
     covariance = np.full_like(sure.covariance, np.nan)
     if estimation.untold:
         return replace(sure, covariance=covariance), curvature
+    if estimation.kinked:  # what is expected, as there is no curvature
+        return sure, None
     if estimation.loss is None or np.isnan(sure.covariance).all():
         return sure, curvature
     which, robust = robust_covariance(trials, q, ~sure.held, estimation.loss)

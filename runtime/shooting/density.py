@@ -33,13 +33,14 @@ def misfit(task: Task, best: Array) -> Misfit:
         about = (task.prior_squares(q), priors.gradient(q) / factor)
         return Sloped(found.residuals, found.slopes, found.samples, *about)
 
-    unknowns = trials.unknowns
+    unknowns, priors, logarithmic = trials.unknowns, trials.priors, log_of(trials.unknowns)
+    logarithmic[priors.places] &= priors.log & (priors.powers == 0.0)  # else densities of p
     return Misfit(
         names=unknowns.names,
         best=best,
         bounds=task.bounds,
-        logarithmic=log_of(unknowns),
-        deviations=trials.priors.deviations,
+        logarithmic=logarithmic,
+        heights=priors.heights,
         squares=squares,
         sloped=sloped,
     )

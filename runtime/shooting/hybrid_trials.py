@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, diags_array
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.nlp.samples import Samples, stacked
+from kinesym.runtime.nlp.samples import LOG_STD, Samples, stacked
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.priors import Priors
+from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
@@ -28,9 +32,25 @@ Runner = Callable[
 ]
 
 
+class _Off(NamedTuple):
+    """Residuals of the samples of a measurement in a trial over their standard deviations `std`;
+    own : the output that is these, if they are an expression. name : what is measured, here : at
+    these nodes."""
+
+    residual: Array
+    std: Array
+    own: str
+    name: str
+    here: NDArray[np.intp]
+
+
+#: Derivatives of rows by some unknowns, and these.
+_Block = tuple[Array, list[int]]
+
+
 class HybridTrials(Simulated):
     """Trials of a hybrid model, see `Simulated`; J is `factor` times the least squares of their
-    measurements.
+    measurements, or their likelihood where standard deviations are expressions.
 
     Parameters
     ----------
@@ -56,6 +76,8 @@ class HybridTrials(Simulated):
         self._follows = following
         self._run_trial, self._initial, self._inputs = run, initial, inputs
         self.factor, self.loss = factor, loss
+        moving = any(trial.std_outputs for trial in trials)
+        self.scored = moving or self.kinked or not priors.squares
 
     # -- values -----------------------------------------------------------------------------
 
@@ -83,33 +105,69 @@ class HybridTrials(Simulated):
         return replace(made, following=self._follows[number])
 
     def _cost(self, q: Array) -> float:
-        r = self._residuals(q)
-        return float(r @ r)
+        every = self._off(q)
+        with np.errstate(all="ignore"):  # of what is not positive
+            logs = sum(float(np.log(std).sum()) for _, std, own, *_ in every if own)
+        e = np.concatenate([each[0] for each in every])
+        rho = e**2 if self.loss is None else self.loss.root(e) ** 2
+        return self.factor * float(rho.sum() + 2.0 * logs)
+
+    def _off(self, q: Array) -> list[_Off]:
+        """Residuals of all samples that are not missing, by trial, then by measurement."""
+        found = []
+        for made, trial in zip(self.simulate(q), self.trials, strict=True):
+            for name, measured in trial.measurements.items():
+                here, own = np.flatnonzero(~np.isnan(measured)), trial.std_outputs.get(name, "")
+                std = made.run[own][here] if own else trial.divisors[name][here]
+                e = (made.run[name][here] - measured[here]) / std
+                found.append(_Off(e, std, own, name, here))
+        return found
+
+    def _rows(self, every: Sequence[_Off]) -> Array:
+        """Residuals, then sqrt(2) log std of those that are expressions."""
+        logs = [np.sqrt(2.0) * np.log(each.std) for each in every if each.own]
+        rows = []
+        for each in every:
+            plain = each.own or self.loss is None or self.kinked
+            rows.append(each.residual if plain else self.loss.root(each.residual))  # type: ignore
+        return np.asarray(np.sqrt(self.factor) * np.concatenate([*rows, *logs]))
+
+    def _scores(self, every: Sequence[_Off]) -> Scores:
+        ends = np.cumsum([len(each.std) for each in every])
+        own = np.concatenate([np.full(len(each.std), bool(each.own)) for each in every])
+        log, none = ends[-1] + np.arange(own.sum()), np.zeros(0, dtype=np.intp)
+        there = np.ones(len(own) + len(log), dtype=bool)
+        root = float(np.sqrt(self.factor))
+        return Scores(np.flatnonzero(own), log, none, there, root, self.loss)
 
     def _residuals(self, q: Array) -> Array:
-        """Residuals (simulated - measured) / std of all samples that are not missing, by trial,
-        then by measurement."""
-        parts = [
-            ((made.run[name] - measured) / trial.divisors[name])[~np.isnan(measured)]
-            for made, trial in zip(self.simulate(q), self.trials, strict=True)
-            for name, measured in trial.measurements.items()
-        ]
-        e = np.concatenate(parts)
-        return np.asarray(np.sqrt(self.factor) * (self.loss.root(e) if self.loss else e))
+        """Residuals (simulated - measured) / std, by trial, then by measurement; then the scores of
+        the logarithms of standard deviations that are expressions."""
+        every = self._off(q)
+        return self._scores(every).values(self._rows(every))
 
     def samples(self) -> Samples:
         names = list(dict.fromkeys(n for trial in self.trials for n in trial.measurements))
-        rows = [
-            (names.index(name), k, trial.grid[here], trial.divisors[name][here] ** -2.0)
-            for k, trial in enumerate(self.trials)
-            for name, measured in trial.measurements.items()
-            for here in [~np.isnan(measured)]
-        ]
-        return stacked(tuple(names), rows)
+        rows, logs, channels = [], [], [*names]
+        for k, trial in enumerate(self.trials):
+            for name, measured in trial.measurements.items():
+                here = ~np.isnan(measured)
+                about = (k, trial.grid[here], trial.divisors[name][here] ** -2.0)
+                rows.append((names.index(name), *about))
+                if name in trial.std_outputs:
+                    log = f"{LOG_STD}{name}"
+                    channels += [] if log in channels else [log]
+                    logs.append((channels.index(log), *about))
+        found = stacked(tuple(channels), [*rows, *logs])
+        return replace(found, counts=np.where(found.channel < len(names), found.counts, 0.0))
 
     def trajectories(self, q: Array) -> list[Trajectory]:
         return [
-            replace(made.run, measurements=dict(trial.measurements), std=dict(trial.std))
+            replace(
+                made.run,
+                measurements=dict(trial.measurements),
+                std={**trial.std, **{n: made.run[s] for n, s in trial.std_outputs.items()}},
+            )
             for made, trial in zip(self.simulate(q), self.trials, strict=True)
         ]
 
@@ -136,16 +194,18 @@ class HybridTrials(Simulated):
     # -- derivatives ------------------------------------------------------------------------
 
     def _gradient(self, q: Array) -> Array:
-        result, unknowns = np.zeros(q.size), self.unknowns
+        result, unknowns, every = np.zeros(q.size), self.unknowns, iter(self._off(q))
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
             values = self.values(q, k)
-            weights = {
-                name: np.nan_to_num(
-                    2.0 * self.factor * self._slope(made.run[name] - measured, std) / std
+            weights = dict[str, Array]()
+            for each in itertools.islice(every, len(trial.measurements)):
+                psi = each.residual if self.loss is None else self.loss.slope(each.residual)
+                pulls = {each.name: psi} | (
+                    {each.own: 1.0 - each.residual * psi} if each.own else {}
                 )
-                for name, measured in trial.measurements.items()
-                for std in [trial.divisors[name]]
-            }
+                for name, pull in pulls.items():
+                    row = weights.setdefault(name, np.zeros(trial.n_nodes))
+                    row[each.here] += 2.0 * self.factor * pull / each.std
             slopes = made.gradient(weights)
             result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
             for j, p in zip(unknowns.owned.places(k), unknowns.owned.parameters, strict=True):
@@ -155,33 +215,38 @@ class HybridTrials(Simulated):
                     result[j] += sum(float(a @ b) for a, b in mine)
         return result
 
-    def _slope(self, difference: Array, std: Array) -> Array:
-        """Half the derivative of the loss of a residual."""
-        e = difference / std
-        return e if self.loss is None else self.loss.slope(e)
-
     def _forward_gradient(self, q: Array) -> Array:
-        return np.asarray(2.0 * self._residuals(q) @ self._jacobian(q))
+        pull = self._residuals(q)
+        if self.kinked:
+            plain = np.concatenate([np.full(len(each.std), not each.own) for each in self._off(q)])
+            which = np.flatnonzero(plain)
+            pull[which] = np.sqrt(self.factor) * np.sign(pull[which])
+        return np.asarray(2.0 * pull @ self._jacobian(q))
 
     def _jacobian(self, q: Array) -> csr_array:
         """Jacobian d r/d q; entries that are zero here are kept: elsewhere they may not be."""
-        values, rows, columns, begin = list[Array](), list[Array](), list[Array](), 0
+        every = self._off(q)
+        left, parts, logs = iter(every), list[_Block](), list[_Block]()
         for k, trial in enumerate(self.trials):
             mine, along = self._along(q, k)
-            for name, measured in trial.measurements.items():
-                here = np.flatnonzero(~np.isnan(measured))
-                part = along[name][:, here] / trial.divisors[name][here]
-                values.append(part.ravel())
-                rows.append(np.tile(begin + np.arange(len(here)), len(mine)))
-                columns.append(np.repeat(mine, len(here)))
-                begin += len(here)
+            for each in itertools.islice(left, len(trial.measurements)):
+                by = along[each.name][:, each.here] / each.std
+                if each.own:
+                    of_log = along[each.own][:, each.here] / each.std
+                    by = by - each.residual * of_log
+                    logs.append((np.sqrt(2.0) * of_log, mine))
+                elif self.loss is not None and not self.kinked:
+                    by = by * self.loss.root_slope(each.residual)
+                parts.append((by, mine))
+        begin, rows, columns = 0, list[Array](), list[Array]()
+        for by, mine in (*parts, *logs):
+            rows.append(np.tile(begin + np.arange(by.shape[1]), len(mine)))
+            columns.append(np.repeat(mine, by.shape[1]))
+            begin += by.shape[1]
+        entries = np.sqrt(self.factor) * np.concatenate([by.ravel() for by, _ in (*parts, *logs)])
         places = (np.concatenate(rows), np.concatenate(columns))
-        entries = np.sqrt(self.factor) * np.concatenate(values)
         slopes = coo_array((entries, places), shape=(begin, q.size)).tocsr()
-        if self.loss is None:
-            return slopes
-        e = self.loss.unrooted(self._residuals(q) / np.sqrt(self.factor))
-        return csr_array(diags_array(self.loss.root_slope(e)) @ slopes)
+        return self._scores(every).slopes(self._rows(every), slopes) if logs else slopes
 
     def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
         mine, along = self._along(q, trial)

@@ -26,6 +26,7 @@ from kinesym.runtime.shooting.minimising import (
 )
 from kinesym.runtime.shooting.optimizers import Chosen, Endpoint, checked
 from kinesym.runtime.shooting.residuals import residuals_of
+from kinesym.runtime.shooting.sides import side_of
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.covariance import Confidence
@@ -148,7 +149,8 @@ class Identification:
 def _ended(task: Task, history: Sequence[Step], chosen: Chosen, known: bool = False) -> Minimised:
     """The minimum where known iterates end, checked where that is possible, unless it is known."""
     first, last = history[0].values, history[-1].values
-    trials, bounds = task.trials, task.bounds
+    side = side_of(task.trials, task.bounds, last)
+    trials, bounds = side.trials, side.bounds
     squares, size = is_squares(trials, chosen.optimizer), sizes(trials, bounds, first)
     problem = minimisation(trials, bounds, first, size, squares, chosen, lambda step: None)
     words = "converged: no step would lower the objective any more"

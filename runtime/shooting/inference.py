@@ -62,7 +62,8 @@ class ShootingInference:
         return self.task.trials
 
     def pulls(self) -> Pulls:
-        """See `Inference`."""
+        """See `Inference`; raises `ValueError` for a loss with a kink."""
+        self.task.estimation.check_slopes()
         found = measured(self.trials, self.q)
         which = np.isin(found.unknowns, self._free)
         x, e, loss = found.slopes[:, which], found.residuals, self.trials.loss
@@ -97,11 +98,14 @@ class ShootingInference:
 
     def without(self, record: Record, solve: bool) -> Left:
         """See `Inference`."""
+        if not solve:
+            self.task.estimation.check_steps()
         left, every = self.task.remeasured(record), measured(self.trials, self.q)
         whole = self._pull(every)
         found = self._spread_of(left, self.q, whole)
         q, more = self.q.copy(), np.zeros(len(self.q))
-        q[found.free] -= found.step
+        if not self.task.estimation.kinked:
+            q[found.free] -= found.step
         if solve:
             free = found.free[found.known]
             q, good = near_minimum(left, q, free, self.task.bounds, self.about.deviations())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.fit import Step, typical_sizes
 from kinesym.runtime.shooting.optimizers import OPTIMIZERS, Chosen, Endpoint, Minimisation, minimise
+from kinesym.runtime.shooting.sides import at_kinks, side_of
 from kinesym.runtime.shooting.trials import Simulated
 
 
@@ -51,14 +53,26 @@ class Minimised(NamedTuple):
 
 
 def minimised(trials: Simulated, bounds: tuple[Array, Array], q: Array, how: Chosen) -> Minimised:
-    """The minimum of J from q. Raises `ValueError` for a J that does not suit the optimiser."""
+    """The minimum of J from q, from side to side of the kinks of priors. Raises `ValueError` for a
+    J that does not suit the optimiser."""
+    if trials.kinked and not OPTIMIZERS[how.optimizer].kinks:
+        raise ValueError(
+            "absolute values, loss='laplace', have a kink at each sample, over which "
+            f"{how.optimizer} does not step; use optimizer='least-squares'"
+        )
     begin = time.perf_counter()
     squares = is_squares(trials, how.optimizer)
-    size = sizes(trials, bounds, q)
+    size, side, history = sizes(trials, bounds, q), side_of(trials, bounds, q), list[Step]()
     with iteration_line(how.progress) as report:
-        problem = minimisation(trials, bounds, q, size, squares, how, report)
-        found = minimise(problem, q)
-    return Minimised(found, problem, size, time.perf_counter() - begin, problem.history)
+        while True:
+            left = how._replace(limit=max(1, how.limit - len(history)))
+            problem = minimisation(side.trials, side.bounds, q, size, squares, left, report)
+            found = minimise(problem, q)
+            history += problem.history
+            found = replace(found, q=at_kinks(trials, found.q))
+            last, q, side = side, found.q, side_of(trials, bounds, found.q, side)
+            if side.same(last) or not found.status.success:
+                return Minimised(found, problem, size, time.perf_counter() - begin, history)
 
 
 def minimisation(
@@ -84,7 +98,7 @@ def best_optimizer(trials: Simulated, bounds: tuple[Array, Array]) -> str:
         return "ipopt"
     low, high = bounds
     squares = is_squares(trials, "bfgs") and not trials.unknowns.inputs
-    return "least-squares" if squares and (low < high).all() else "bfgs"
+    return "least-squares" if trials.kinked or (squares and (low < high).all()) else "bfgs"
 
 
 def is_squares(trials: Simulated, optimizer: str) -> bool:

@@ -9,11 +9,15 @@ import scipy
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.shooting import absolute
+from kinesym.runtime.shooting.sides import at_kinks, side_of
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.profile import Spring
 
 #: Change of J per standard error of an unknown at which rounding may end the way to a minimum.
 _FLAT = 1e-4
+#: Sides of kinks of priors that are tried.
+_SIDES = 20
 #: A quantity as a function of all unknowns: its value and its derivatives (n,).
 Follows = Callable[[Array], tuple[float, Array]]
 
@@ -31,6 +35,15 @@ def near_minimum(
 
     Raises `ValueError` for several segments, whose boundaries would have to follow.
     """
+    if len(trials.priors.kinks):
+        side, good = side_of(trials, bounds, guess, None, _pull(held, guess)), True
+        for _ in range(_SIDES):
+            q, good = near_minimum(side.trials, guess, free, side.bounds, errors, held)
+            guess, last = at_kinks(trials, q), side
+            side = side_of(trials, bounds, guess, last, _pull(held, guess))
+            if side.same(last) or not good:
+                return guess, good
+        return guess, False
     if trials.unknowns.several:
         raise ValueError(
             "a neighbour of this minimum is solved for without inner boundaries; use segments=1 "
@@ -66,12 +79,62 @@ def near_minimum(
     count = len(trials.residuals(guess)) + (held is not None)
     options = {"xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-10, "max_nfev": 100}
     start = np.clip(guess[free], low, high)
+    if trials.kinked:
+        return _near_kinks(trials, guess, free, (low, high), size[free], held)
     if trials.scored:
         return _near_likelihood(trials, guess, free, (low, high), size[free], held)
     found = scipy.optimize.least_squares(
         values, start, slopes, (low, high), x_scale=size[free], **options
     )
     return at(found.x), found.status > 0
+
+
+def _near_kinks(
+    trials: Simulated,
+    guess: Array,
+    free: NDArray[np.intp],
+    bounds: tuple[Array, Array],
+    size: Array,
+    held: tuple[Follows, Spring] | None,
+) -> tuple[Array, bool]:
+    """Minimum of an objective with absolute values of residuals, as `near_minimum`."""
+
+    def at(y: Array) -> Array:
+        q = guess.copy()
+        q[free] = size * y
+        return q
+
+    def energy(q: Array) -> float:
+        return 0.0 if held is None else held[1].stiffness * (held[0](q)[0] - held[1].goal) ** 2
+
+    def near(y: Array) -> absolute.Kinked:
+        q = at(y)
+        here = absolute.kinked_at(trials, q)
+        if held is not None:
+            by = held[0](q)[1]
+            B = here.B + 2.0 * held[1].stiffness * np.outer(by, by)
+            here = here._replace(J=here.J + energy(q), g=here.g + _pull(held, q), B=B)
+        B = here.B[np.ix_(free, free)]
+        return here._replace(g=here.g[free], B=B, A=here.A[:, free]).scaled(size)
+
+    def tried(y: Array) -> tuple[float, Array]:
+        q = at(y)
+        J, e = absolute.tried_at(trials, q)
+        return (J + energy(q), e) if np.isfinite(J) else (J, e)
+
+    level = float(len(trials.residuals(guess)))
+    sides = (bounds[0] / size, bounds[1] / size)
+    asked = absolute.Problem(near, tried, sides, level, lambda y, J, slope: None)
+    y, status = absolute.minimised(asked, guess[free] / size, 200)
+    return at(y), status.success
+
+
+def _pull(held: tuple[Follows, Spring] | None, q: Array) -> Array | float:
+    """Slopes of the energy of a spring."""
+    if held is None:
+        return 0.0
+    (off, by), spring = held[0](q), held[1]
+    return 2.0 * spring.stiffness * (off - spring.goal) * by
 
 
 def _near_likelihood(
@@ -98,9 +161,8 @@ def _near_likelihood(
         slope = trials.gradient(q)
         if held is not None:
             quantity, spring = held
-            off, by = quantity(q)
-            J += spring.stiffness * (off - spring.goal) ** 2
-            slope = slope + 2.0 * spring.stiffness * (off - spring.goal) * by
+            J += spring.stiffness * (quantity(q)[0] - spring.goal) ** 2
+            slope = slope + _pull(held, q)
         return J, slope[free] * size
 
     low, high = (bound / size for bound in bounds)

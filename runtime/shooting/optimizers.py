@@ -20,6 +20,7 @@ from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.fit import Step
+from kinesym.runtime.shooting import absolute
 from kinesym.runtime.shooting.batched_squares import Problem, Squares, minimised
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.shooting.unknowns import Unknowns
@@ -35,6 +36,8 @@ _REST = 1e-7
 _ROUNDING = 1e-14
 #: Rounding of a residual, as a share of what the unknowns make of it.
 _ROUNDED_RESIDUAL = 1e-13
+#: Share of the largest information, below which that says nothing of the curvature.
+_FLAT = 1e-8
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
 
@@ -170,11 +173,18 @@ def minimise(problem: Minimisation, q: Array) -> Endpoint:
 def checked(problem: Minimisation, found: Endpoint) -> Endpoint:
     """The same minimum, if derivatives do not say that a step lowers the cost."""
     left, J = _left(problem, found.q), problem.trials.cost(found.q)
-    if left <= _REST * abs(J) + _ROUNDING * problem.unit:
+    size = max(abs(J), _level(problem.trials, found.q) if problem.squares else 0.0)
+    if left <= _REST * size + _ROUNDING * problem.unit:
         return found
     words = f"derivatives say that a step lowers the objective by {left:.1e}"
     words = f"{Solve.NO_MINIMUM.sentence}: {words} ({found.message})"
     return Endpoint(found.q, Solve.NO_MINIMUM, words)
+
+
+def _level(trials: Simulated, q: Array) -> float:
+    """Least size of J of which shares are taken: of a likelihood, which may be of any sign, the
+    number of its terms."""
+    return trials.factor * len(trials.residuals(q)) if trials.scored else 0.0
 
 
 def _left(problem: Minimisation, q: Array) -> float:
@@ -182,9 +192,15 @@ def _left(problem: Minimisation, q: Array) -> float:
     are fixed."""
     y, (low, high) = problem.scaled(q), problem.scaled_bounds
     g = problem.trials.gradient(q) * problem.slopes(q)
+    if problem.trials.kinked:
+        here = absolute.kinked_at(problem.trials, q).scaled(problem.slopes(q))
+        box = (np.maximum(low - y, -_NEAR), np.minimum(high - y, _NEAR))
+        return absolute.resting_gradient(here, box)[1]
     free = ~(((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR)))
     if not g[free].any():
         return 0.0
+    if problem.squares and problem.trials.scored:
+        return _left_of_scores(problem, q, free)
     if problem.squares:
         return _left_of_squares(problem.trials, q, free)
     return _left_along(problem, y, np.where(free, g, 0.0), g)
@@ -199,6 +215,15 @@ def _left_of_squares(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> fl
     left = float(np.sum((basis_of_columns(slopes).T @ trials.residuals(q)) ** 2))
     rounded = _ROUNDED_RESIDUAL * np.linalg.norm(np.abs(slopes) @ np.abs(q[free]))
     return left if left > rounded**2 else 0.0
+
+
+def _left_of_scores(problem: Minimisation, q: Array, free: NDArray[np.bool_]) -> float:
+    """Decrease of a likelihood that scoring predicts; where it expects next to no information the
+    curvature is another one, which is at least a share of the largest."""
+    slopes = (problem.trials.jacobian(q).toarray() * problem.slopes(q))[:, free]
+    _, size, along = np.linalg.svd(slopes, full_matrices=False)
+    pull = along @ (slopes.T @ problem.trials.residuals(q))
+    return float(np.sum(pull**2 / np.maximum(size**2, _FLAT * size.max(initial=0.0) ** 2)))
 
 
 def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float:
@@ -332,7 +357,9 @@ def bfgs(problem: Minimisation, q: Array) -> Endpoint:
 
 def trust_region(problem: Minimisation, q: Array) -> Endpoint:
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals; of
-    a likelihood that is no sum of squares `scoring`."""
+    a likelihood that is no sum of squares `scoring`, with absolute values `over_kinks`."""
+    if problem.trials.kinked:
+        return over_kinks(problem, q)
     if problem.trials.scored:
         return scoring(problem, q)
     trials, unit = problem.trials, np.sqrt(problem.unit)
@@ -392,13 +419,33 @@ def scoring(problem: Minimisation, q: Array) -> Endpoint:
             problem.note(at, J, float(np.linalg.norm(g)))
         return Squares(np.array([J]), g[None], 2.0 * (S.T @ S)[None])
 
-    (low, high), level = problem.scaled_bounds, float(len(trials.residuals(q)))
+    (low, high), level = problem.scaled_bounds, _level(trials, q)
     asked = Problem(squares, (low[None], high[None]), 0.0, level)
     found = minimised(asked, problem.scaled(q)[None], problem.how.limit, lambda ended, now: None)
     if not found.status[0]:
         raise KeyboardInterrupt
     status = Solve(found.status[0])
     return Endpoint(problem.at(found.y[0]), status, status.sentence)
+
+
+def over_kinks(problem: Minimisation, q: Array) -> Endpoint:
+    """The minimum where J has absolute values of residuals, see `absolute`."""
+    trials, bounds = problem.trials, problem.scaled_bounds
+    _refuse(problem.how.options, (), "least-squares of absolute values")
+
+    def at(y: Array) -> absolute.Kinked:
+        here = problem.at(y)
+        return absolute.kinked_at(trials, here).scaled(problem.slopes(here))
+
+    def try_at(y: Array) -> tuple[float, Array]:
+        return absolute.tried_at(trials, problem.at(y))
+
+    def note(y: Array, J: float, slope: float) -> None:
+        problem.note(problem.at(y), J, slope)
+
+    asked = absolute.Problem(at, try_at, bounds, _level(trials, q), note)
+    y, status = absolute.minimised(asked, problem.scaled(q), problem.how.limit)
+    return Endpoint(problem.at(y), status, status.sentence)
 
 
 def _said(message: Any) -> str:
@@ -507,11 +554,12 @@ def ipopt(problem: Minimisation, q: Array) -> Endpoint:
 class Optimizer:
     """An optimiser. run : from a problem and q to an endpoint. squares : whether it needs a sum of
     squares, with all derivatives of residuals. equations : whether it meets those of multiple
-    shooting."""
+    shooting. kinks : whether it steps over those of residuals."""
 
     run: Callable[[Minimisation, Array], Endpoint]
     squares: bool = False
     equations: bool = False
+    kinks: bool = False
 
 
 #: By the names that users give them.
@@ -519,5 +567,5 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "bfgs": Optimizer(bfgs),
     "ipopt": Optimizer(ipopt, equations=True),
     "steepest-descent": Optimizer(steepest_descent),
-    "least-squares": Optimizer(trust_region, squares=True),
+    "least-squares": Optimizer(trust_region, squares=True, kinks=True),
 }

@@ -43,7 +43,7 @@ def measured(trials: Simulated, q: Array) -> Measured:
     first, [dense] = through_segments(trials, q, [slopes])
     e, x = every[here], dense[here]
     kept = samples.taken(here[: len(samples.channel)])
-    if loss is not None:
+    if loss is not None and not loss.kinked:
         plain = ~kept.scored
         e[plain] = loss.unrooted(e[plain])
         x[plain] /= loss.root_slope(e[plain])[:, None]

@@ -87,7 +87,7 @@ class Residuals:
         if self._late is None:
             return found
         e = self._late.residuals(z)
-        rooted = self._loss.root(e) if self._loss else e
+        rooted = self._loss.root(e) if self._loss and not self._loss.kinked else e
         return np.concatenate([found, self._root * np.where(self._late.samples.scored, e, rooted)])
 
     def jacobian(self, z: Array) -> csr_array:
@@ -100,7 +100,7 @@ class Residuals:
         if self._late is None:
             return found
         slopes = self._root * self._late.residual_jacobian(z)
-        if self._loss:
+        if self._loss and not self._loss.kinked:
             pace = self._loss.root_slope(self._late.residuals(z))
             slopes = diags_array(np.where(self._late.samples.scored, 1.0, pace)) @ slopes
         return csr_array(vstack([found, slopes]))

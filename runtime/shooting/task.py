@@ -58,6 +58,6 @@ class Task:
         return self.trials.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
 
     def prior_squares(self, q: Array) -> float:
-        """The squares of priors, -2 log of their density but for a constant."""
+        """Terms of priors in J, -2 log of their density but for a constant."""
         priors = self.trials.priors
-        return float((priors.residuals(q) ** 2).sum()) / self.trials.factor if priors else 0.0
+        return priors.cost(q) / self.trials.factor if priors else 0.0

@@ -49,9 +49,9 @@ class Simulated(ABC):
     measured : whether least squares of measurements are in J, times `factor`, or their loss.
     weighted : whether J has no other terms, so that residuals are in units of their standard
     deviations. scored : whether J is a likelihood that is no sum of squares, and residuals are
-    scores, see `Scores`. following : per trial, initial values that depend on parameters.
-    substeps : per interval of the grids, where the objective is evaluated too. priors : of
-    parameters, further squares in J.
+    scores, see `Scores` and `Priors`. following : per trial, initial values that depend on
+    parameters. substeps : per interval of the grids, where the objective is evaluated too. priors :
+    of parameters, further terms in J.
     """
 
     measured = weighted = True
@@ -59,6 +59,11 @@ class Simulated(ABC):
     factor = 1.0
     loss: RobustLoss | None = None
     substeps = 1
+
+    @property
+    def kinked(self) -> bool:
+        """Whether J has absolute values of residuals."""
+        return self.loss is not None and self.loss.kinked
 
     def __init__(
         self,
@@ -137,7 +142,7 @@ class Simulated(ABC):
             value = self._cost(q)
         except Diverged:
             return np.inf
-        value += float((self.priors.residuals(q) ** 2).sum()) if self.priors else 0.0
+        value += self.priors.cost(q) if self.priors else 0.0
         return value if np.isfinite(value) else np.inf
 
     @abstractmethod

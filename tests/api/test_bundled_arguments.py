@@ -79,6 +79,7 @@ BOTH = {
         "within": (1, np.inf),
         "array": np.array([0.0, 1.0]),
         "prior": ks.normal(2.0, 0.5, low=0.0),
+        "density": ks.prior("log-laplace", 0.0, 1.0, high=9.0),
         "log": ks.log_scale(1e-3, 10),
         "random": ks.per("subject", ks.lognormal((1, 3), None)),
         "each": ks.per_trial(-1, 1),

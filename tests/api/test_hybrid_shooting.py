@@ -389,3 +389,40 @@ def test_guesses_that_do_not_fit(balls):
     fixed = ks.Shooting(BALL, balls.trials, {g: (9.6, 9.6)}, initial={y: [1.0, 0.7], v: 0.0})
     with pytest.raises(ValueError, match="the bounds of g are equal; give it as known"):
         fixed.solve(optimizer="least-squares")
+
+
+@pytest.mark.parametrize("loss", [None, "student", "laplace"])
+def test_noise_that_depends_on_unknowns(loss):
+    """Over impacts, with a standard deviation of unknowns and of what is measured, and a channel
+    beside it that has a number."""
+    a, b, e = sp.symbols("a b energy")
+    run, rng = ks.simulate(BALL, TIME, {y: 1.0, v: 0.0}, {g: 9.6}), np.random.default_rng(4)
+    std = np.sqrt(0.01**2 + (0.02 * run["energy"] * run["y"]) ** 2)
+    measured = {"y": run["y"] + std * rng.standard_normal(len(TIME)), "v": run["v"] + 0.1}
+    measured["y"][7:20] = np.nan
+    trial = ks.Experiment(
+        TIME, measurements=measured, std={"y": sp.sqrt(a**2 + (b * e * y) ** 2), "v": 0.5}
+    )
+    unknown = {g: (5, 15), a: ks.log_scale(1e-4, 1), b: (0, 1)}
+    objective = 1.5 * ks.LeastSquares(loss=loss)
+    shooting = ks.Shooting(BALL, trial, unknown, {m: 0.5}, {y: 1.0, v: 0.0}, objective)
+    q = shooting.pack({g: 9.65, a: 0.012, b: 0.03})
+    slope = shooting.gradient(q)
+    step = 1e-8 if loss == "laplace" else 1e-6  # which passes no kink
+    assert slope == pytest.approx(differences(shooting, q, step), rel=1e-5)
+    assert shooting.gradient(q, "forward") == pytest.approx(slope, rel=1e-9)
+    at = ks.simulate(BALL, TIME, {y: 1.0, v: 0.0}, {g: 9.65})
+    s = np.sqrt(0.012**2 + (0.03 * at["energy"] * at["y"]) ** 2)
+    rho = {
+        None: lambda e: e**2,
+        "student": lambda e: 5 * np.log(1 + e**2 / 4),
+        "laplace": lambda e: 2 * abs(e),
+    }[loss]
+    each = rho((at["y"] - measured["y"]) / s) + 2 * np.log(s)
+    known = rho((at["v"] - measured["v"]) / 0.5).sum() + np.nansum(each)
+    assert shooting.cost(q) == pytest.approx(1.5 * known, rel=1e-6)
+    if loss is None:
+        fit = shooting.solve(q, optimizer="least-squares")
+        assert fit.success
+        assert [fit.parameters[k] for k in "gab"] == pytest.approx([9.6, 0.01, 0.02], rel=0.15)
+        assert fit.trials[0].std["y"] == pytest.approx(std, rel=0.2)

@@ -123,6 +123,83 @@ def test_iterations_are_few(scheme):
     assert met.sum() == 4  # as many as there are unknowns: the minimum is a vertex
 
 
+def test_shooting_is_a_linear_program():
+    """A line with outliers, from far off: as many residuals are zero as there are unknowns; errors
+    by the information that is expected, 1/scale^2 for each sample."""
+    data = 0.3 + 0.5 * TIME + 0.2 * np.random.default_rng(0).standard_t(1.5, 121)
+    line = ks.Model("line", [y], [], [a, b], [y.diff(t) - a], outputs={"at": y + b})
+    trial = ks.Experiment(TIME, {}, {"at": data}, {"at": 0.2})
+    problem = ks.Shooting(line, trial, {a: None, b: None}, {}, {y: 0.0}, LAPLACE)
+    fit = problem.solve({a: 50.0, b: -30.0}, "least-squares")
+    by, one = np.stack([TIME, np.ones(121)], axis=1), np.eye(121)
+    best = scipy.optimize.linprog(
+        np.repeat([0.0, 1.0], [2, 242]),
+        A_eq=np.hstack([by, -one, one]),
+        b_eq=data,
+        bounds=[(None, None)] * 2 + [(0.0, None)] * 242,
+    )
+    found = [fit.parameters[name] for name in "ab"]
+    assert fit.success and found == pytest.approx(best.x[:2], rel=1e-12)
+    assert fit.objective == pytest.approx(2.0 * best.fun / 0.2, rel=1e-13)
+    assert (np.abs(fit["at"] - data) < 1e-12).sum() == 2
+    errors = [fit.parameters.table[name].standard_error for name in "ab"]
+    assert errors == pytest.approx(0.2 * np.sqrt(np.diag(np.linalg.inv(by.T @ by))), rel=1e-9)
+    with pytest.raises(ValueError, match=r"which bfgs does not step; use optimizer='least-squares"):
+        problem.solve({a: 50.0, b: -30.0})
+    with pytest.raises(ValueError, match="absolute values have no slopes at samples"):
+        fit.influence()
+
+
+def test_shooting_with_a_scale_that_follows():
+    """The same minimum, likelihood and intervals as by collocation."""
+    _, problem = following()
+    fit, unknown = problem.solve(GUESS), {k: (0.1, 5.0), a: ks.log_scale(), b: ks.log_scale()}
+    shot = ks.Shooting(
+        DECAY, problem.trials, unknown, {}, {y: (0, 5)}, LAPLACE, method="dormand-prince"
+    ).solve({k: 2.0, a: 0.5, b: 0.5, y: 1.0}, "least-squares")
+    one, other = (each.without(window=(0.0, 0.5), solve=True) for each in (shot, fit))
+    assert one.in_errors["k"] == pytest.approx(other.in_errors["k"], rel=1e-3)
+    assert shot.success and shot.iterations <= 15
+    assert shot.log_likelihood == pytest.approx(fit.log_likelihood, abs=1e-6)
+    for method in ("t", "profile"):
+        table, other = (each.intervals(method=method).table for each in (shot, fit))
+        for name, row in other.items():
+            assert table[name].value == pytest.approx(row.value, rel=1e-5)
+            assert table[name].low == pytest.approx(row.low, abs=0.2 * row.standard_error)
+            assert table[name].high == pytest.approx(row.high, abs=0.2 * row.standard_error)
+
+
+def test_a_curved_kink():
+    """A product of two unknowns is the median; priors say where on this curve they are."""
+    p, q = sp.symbols("p q")
+    made = ks.Model("product", [y], [], [p, q], [y.diff(t)], outputs={"both": p * q})
+    data = 2.0 + np.random.default_rng(0).laplace(size=41)
+    trial = ks.Experiment(TIME[:41], {}, {"both": data}, {"both": 1.0})
+    unknown, median = {p: ks.normal(1, 0.5), q: ks.normal(3, 0.5)}, np.median(data)
+    problem = ks.Shooting(made, trial, unknown, {}, {y: 0.0}, LAPLACE)
+    fit = problem.solve({p: 2.0, q: 0.5}, "least-squares")
+    best = scipy.optimize.minimize_scalar(
+        lambda p: (p - 1) ** 2 + (median / p - 3) ** 2, (0.3, 1.0), tol=1e-14
+    )
+    assert fit.success and fit.iterations <= 15
+    assert fit.parameters["p"] == pytest.approx(best.x, rel=1e-7)
+    assert fit.parameters["p"] * fit.parameters["q"] == pytest.approx(median, rel=1e-12)
+
+
+@pytest.mark.parametrize("start", [(3.5, 0.3), (8.0, 0.1)])
+def test_shooting_ends_where_residuals_are_zero(start):
+    run = ks.simulate(OSCILLATOR, TIME, {y: 1.0, v: 0.0}, {k: 4.0, c: 0.4})
+    data = run["y"] + 0.1 * np.random.default_rng(0).laplace(size=121)
+    trial = ks.Experiment(TIME, {}, {y: data}, {})
+    problem = ks.Shooting(
+        OSCILLATOR, trial, {k: (0.1, 20.0), c: (0, 3)}, {}, {y: (-5, 5), v: (-5, 5)}, LAPLACE
+    )
+    fit = problem.solve(dict(zip((k, c), start, strict=True)), "least-squares")
+    off = np.abs(fit["y"] - data)
+    assert fit.success and (off < 1e-9).sum() == 4
+    assert fit.noise[0].std == pytest.approx(off.sum() / (121 - 4), rel=1e-6)
+
+
 def test_refusals():
     _, problem = following()
     fit = problem.solve(GUESS)
@@ -133,7 +210,7 @@ def test_refusals():
         fit.without(window=(0.0, 0.5))
     with pytest.raises(ValueError, match=r"have a kink at each sample, over which ks\.Shooting"):
         trial = ks.Experiment(TIME, {}, {y: MEAN}, {y: 0.1})
-        ks.Shooting(DECAY, trial, unknown={k: None}, initial={y: 2.0}, objective=LAPLACE)
+        ks.Shooting(DECAY, trial, {k: None}, {}, {y: 2.0}, LAPLACE, segments=3)
     with pytest.raises(ValueError, match="the loss laplace has no tuning: its scale is std"):
         ks.LeastSquares(loss="laplace", tuning=2.0)
     with pytest.raises(ValueError, match="a forecast is of least squares"):

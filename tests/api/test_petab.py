@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from scipy import stats
 
 import kinesym as ks
 from kinesym.examples.studies.gait import data
@@ -63,13 +64,16 @@ def test_likelihoods_and_simulations_of_the_test_suite(suite, version, case):
     """To 1e-6, which is closer than the tolerances of the suite."""
     folder = suite / version / "sbml" / case
     path = folder / f"_{case}.yaml"
-    found = ks.petab.read(path).simulate()
+    problem = ks.petab.read(path)
+    found = problem.simulate()
     told = yaml.safe_load((folder / f"_{case}_solution.yaml").read_text(encoding="utf-8"))
     with (folder / "_simulations.tsv").open(encoding="utf-8") as file:
         rows = [float(row["simulation"]) for row in csv.DictReader(file, delimiter="\t")]
     assert found.simulation == pytest.approx(rows, abs=1e-6)
     assert found.log_likelihood == pytest.approx(told["llh"], rel=1e-6)
     assert found.chi2 == pytest.approx(told["chi2"], rel=1e-6)
+    for name, value in told.get("log_prior", {}).items():
+        assert problem.log_prior()[name] == pytest.approx(value, abs=1e-13)
 
 
 @pytest.fixture
@@ -213,13 +217,13 @@ def test_priors_scales_and_placeholders_are_read(suite):
     assert np.isfinite([one.value for one in tables.measurements]).all()
 
 
-#: Overrides by expressions, noise parameters, steady states before, logarithms, later periods.
+#: Overrides by expressions, noise parameters, steady states before, logarithms, later periods,
+#: priors.
 FITTED = [("v1.0.0", "0005"), ("v1.0.0", "0009"), ("v1.0.0", "0016"), ("v2.0.0", "0018")]
-FITTED += [("v2.0.0", "0022"), ("v2.0.0", "0028")]
+FITTED += [("v2.0.0", "0022"), ("v2.0.0", "0024"), ("v2.0.0", "0028")]
 #: What is simulated and not fitted.
 NOT_FITTED = {
     ("v2.0.0", "0023"): "experiment1 begins in a steady state of a model with events",
-    **dict.fromkeys((("v2.0.0", c) for c in ("0024", "0025")), "has a prior"),
 }
 
 
@@ -238,12 +242,81 @@ def test_objectives_are_those_of_simulations(suite, version, case):
         return
     shooting = problem.shooting()
     assert {*shooting.names} == {*problem.unknown}
-    bounds = np.array([problem.unknown[name] for name in shooting.names]).T
+    bounds = shooting.bounds  # within those of priors
     q = np.clip([problem.nominal[name] for name in shooting.names], *bounds)
     points = [dict(zip(shooting.names, p, strict=True)) for p in (q, np.clip(1.1 * q, *bounds))]
-    before, after = (-2.0 * problem.simulate(p).log_likelihood for p in points)
     first, second = map(shooting.cost, points)
-    assert second - first == pytest.approx(after - before, rel=1e-6, abs=1e-9 * max(100.0, first))
+    told = difference(problem, *points)
+    assert second - first == pytest.approx(told, rel=1e-6, abs=1e-9 * max(100.0, first))
+
+
+def difference(problem, first, last):
+    """Of -2 log of the posterior density, by simulations."""
+    rows = [
+        problem.simulate(p).log_likelihood + sum(problem.log_prior(p).values())
+        for p in (first, last)
+    ]
+    return 2.0 * (rows[0] - rows[1])
+
+
+def test_laplace_noise_is_fitted(suite, tmp_path):
+    for path in (suite / "v2.0.0" / "sbml" / "0007").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    table = tmp_path / "_observables.tsv"
+    said = table.read_text(encoding="utf-8").replace("log-normal", "log-laplace")
+    table.write_text(said, encoding="utf-8")
+    problem = ks.petab.read(tmp_path / "_0007.yaml")
+    words = "obs_a has normal noise and obs_b laplace noise, which is not fitted together"
+    with pytest.raises(ValueError, match=words):
+        problem.shooting()
+    table.write_text(said.replace("\tnormal", "\tlaplace"), encoding="utf-8")
+    problem = ks.petab.read(tmp_path / "_0007.yaml")
+    points = [{"k1": 0.8, "k2": 0.6, "a0": 1.0, "b0": b0} for b0 in (0.1, 0.4)]
+    shooting = problem.shooting()
+    found = shooting.cost(points[1]) - shooting.cost(points[0])
+    assert found == pytest.approx(difference(problem, *points), rel=1e-6)
+    fit = problem.fit({"b0": 0.1})
+    assert fit.success and fit.objective <= shooting.cost(points[0])
+
+
+#: Log densities by names of version 1, of numbers of theirs.
+PRIORS = {
+    "normal": lambda p: stats.norm(0.5, 0.3).logpdf(p),
+    "laplace": lambda p: stats.laplace(0.5, 0.3).logpdf(p),
+    "uniform": lambda p: stats.uniform(0.2, 0.9).logpdf(p),
+    "logNormal": lambda p: stats.norm(-0.5, 0.3).logpdf(np.log(p)) - np.log(p),
+    "logLaplace": lambda p: stats.laplace(-0.5, 0.3).logpdf(np.log(p)) - np.log(p),
+    "parameterScaleNormal": lambda p: stats.norm(-0.5, 0.3).logpdf(np.log10(p)),
+    "parameterScaleLaplace": lambda p: stats.laplace(-0.5, 0.3).logpdf(np.log10(p)),
+    "parameterScaleUniform": lambda p: stats.uniform(-0.5, 0.7).logpdf(np.log10(p)),
+}
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+def test_priors_of_version_1(folder, kind):
+    """Of the parameter itself or of its logarithm, as the names say, and as the density of that."""
+    table = folder / "parameters.tsv"
+    header, *rows = table.read_text(encoding="utf-8").splitlines()
+    numbers = {"uniform": "0.2;1.1", "parameterScaleUniform": "-0.5;0.2"}.get(kind, "")
+    numbers = numbers or ("-0.5; 0.3" if "og" in kind or "Scale" in kind else "0.5;0.3")
+    said = [f"{header}\tobjectivePriorType\tobjectivePriorParameters"]
+    for row in rows:
+        mine = row.startswith("k1\t")
+        row = row.replace("\tlin\t0\t", "\tlog10\t0.01\t") if mine else row
+        said.append(f"{row}\t{kind}\t{numbers}" if mine else f"{row}\t\t")
+    table.write_text("\n".join(said), encoding="utf-8")
+    problem = ks.petab.read(folder / "0002.yaml")
+    for p in (0.45, 0.9):
+        assert problem.log_prior({"k1": p})["k1"] == pytest.approx(PRIORS[kind](p), rel=1e-12)
+    points = [{**problem.nominal, "k1": p} for p in (0.45, 0.9)]
+    shooting = problem.shooting()
+    found = shooting.cost(points[1]) - shooting.cost(points[0])
+    assert found == pytest.approx(difference(problem, *points), rel=1e-6)
+    edge = {"uniform": 0.2, "parameterScaleUniform": 10**-0.5}.get(kind, 0.01)
+    assert shooting.bounds[0][shooting.names.index("k1")] == pytest.approx(edge)
+    table.write_text("\n".join(said).replace(kind, "beta"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"parameters.tsv, line .: objectivePriorType"):
+        ks.petab.read(folder / "0002.yaml")
 
 
 def test_a_published_problem_is_fitted():

@@ -44,6 +44,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 from kinesym.runtime.shooting.smooth_trials import SmoothTrials
 from kinesym.runtime.simulation.following import Following
+from kinesym.runtime.statistics.densities import Density
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.schemes.rk4 import RK4
 from kinesym.symbolic.table import NumericFunction, tables_of
@@ -114,6 +115,9 @@ def _check(problem: ShootingProblem) -> None:
             for rule in given.following
         ),
         "has events at known times, which the C does not know; leave these out": any(given.resets),
+        "has priors that are not normal; use ks.normal or ks.lognormal": any(
+            isinstance(p.prior, Density) for p in given.unknown.values()
+        ),
         "has experiments that set parameters to functions of the unknowns, or begin in steady "
         "states, which the C does not know; leave these out": given.assignments is not None,
     }

@@ -31,6 +31,7 @@ from kinesym.runtime.signals.history import UnknownHistory
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.signals.steady import Steady
 from kinesym.runtime.signals.timed import TimedSamples
+from kinesym.runtime.statistics.densities import Density
 from kinesym.symbolic.expression import parts
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.losses import Loss
@@ -268,7 +269,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         **{
             made.__name__.lower(): _record(made)
             for made in (
-                *(Unknown, Prior, Held, Linear, Continuous, During, At, Condition),
+                *(Unknown, Prior, Density, Held, Linear, Continuous, During, At, Condition),
                 *(
                     Phase,
                     Phases,

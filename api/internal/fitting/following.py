@@ -123,7 +123,7 @@ class Following:
             best=layout.natural(self.best)[self.mine],
             bounds=(sides[0], sides[1]),
             logarithmic=log,
-            deviations=np.array(deviations),
+            heights=-np.log(np.sqrt(2.0 * np.pi) * np.array(deviations)),
             squares=squares,
             sloped=sloped,
         )

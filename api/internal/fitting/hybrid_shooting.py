@@ -34,6 +34,7 @@ def _trials(
     hybrid: Hybrid, given: ShootingArguments, factor: float, loss: RobustLoss | None
 ) -> HybridTrials:
     names = list(dict.fromkeys(name for trial in given.trials for name in trial.measurements))
+    names += dict.fromkeys(n for trial in given.trials for n in trial.std_outputs.values())
     measured = measured_expressions(hybrid.model, names)
     if not measured:
         raise ValueError(
@@ -41,10 +42,10 @@ def _trials(
             "give measurements={...}"
         )
     for trial in given.trials:
-        for name in (*trial.std_expressions, *trial.limits):
+        for name in trial.limits:
             raise ValueError(
-                f"measurement {name} has a std that is an expression, or censored samples, which "
-                "shooting over events does not take; give numbers, and make such samples NaN"
+                f"measurement {name} has censored samples, which shooting over events does not "
+                "take; make such samples NaN"
             )
     observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
 

@@ -71,11 +71,7 @@ class CollocationInference:
 
     def pulls(self) -> Pulls:
         """See `Inference`; raises `ValueError` for a loss with a kink."""
-        if self.here.estimation.kinked:
-            raise ValueError(
-                "absolute values have no slopes at samples that are met, of which the loss laplace "
-                "makes some: take method='t' or 'profile', and fit.without(..., solve=True)"
-            )
+        self.here.estimation.check_slopes()
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
         known = np.flatnonzero(~np.isnan(np.diag(self.about.covariance)))
@@ -101,11 +97,8 @@ class CollocationInference:
 
     def without(self, record: Record, solve: bool) -> Left:
         """See `Inference`."""
-        if self.here.estimation.kinked and not solve:
-            raise ValueError(
-                "with the loss laplace estimates leave samples that they meet by jumps, of which "
-                "one step tells nothing; give solve=True"
-            )
+        if not solve:
+            self.here.estimation.check_steps()
         some = lacking(self.here, record)
         step = some.step()
         J, moved = some.here.solution.objective - 0.5 * float(some.pull @ step), some.here.z + step

@@ -86,7 +86,7 @@ def taught(owned: Owned, unknown: Mapping[str, Unknown], learnt: Mapping[str, fl
         prior = unknown[p].prior
         if name in learnt and unknown[p].label != TRIAL:
             values[k] = learnt[name]
-        elif prior is not None:
+        elif isinstance(prior, Prior):
             values[k] = np.exp(prior.mean[0]) if unknown[p].log else prior.mean[0]
             predicted.append(p)
         else:
@@ -123,7 +123,7 @@ def drawn_from(some: Population, unknown: Mapping[str, Unknown], owned: Owned) -
     members, effects = np.array(owned.members), list()
     for effect in some.effects:
         prior = unknown[effect.name].prior
-        assert prior is not None
+        assert isinstance(prior, Prior)
         places = np.flatnonzero(members == effect.name)
         effects.append(replace(effect, prior=prior, places=places))
     return Population(tuple(effects), len(owned.names))

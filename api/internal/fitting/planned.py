@@ -51,6 +51,7 @@ from kinesym.runtime.shooting.residuals import measured
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.planned import unbounded
+from kinesym.runtime.statistics.densities import SQUARE
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.names import name_of
 
@@ -382,6 +383,7 @@ class ShootingPlan:
         if priors := task.trials.priors:  # as if they, too, were measured without noise
             trials, values = copy(task.trials), self.q[priors.places]
             means = np.where(priors.log, np.log(np.where(priors.log, values, 1.0)), values)
+            means = np.where(priors.kinds == SQUARE, means, priors.means)
             trials.priors = replace(priors, means=means)
             task = replace(task, task=replace(task.task, trials=trials))
         return task

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.base.checks import check_identifier, finite, mapping, naming, positive, shown
+from kinesym.base.checks import check_identifier, finite, flag, mapping, naming, positive, shown
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
+from kinesym.runtime.statistics.densities import Density, density
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name
 
@@ -43,14 +44,14 @@ class Unknown:
     """An unknown parameter p, whatever way it was given.
 
     low, high : bounds of p, infinite where there are none. log : whether log p is estimated. prior
-    : of p, or if `log` of log p; None if nothing is known beforehand. label : trials with the same
-    name for it share a value, see `per`; "" for all.
+    : normal, of p, or if `log` of log p, or a density; None if nothing is known beforehand. label :
+    trials with the same name for it share a value, see `per`; "" for all.
     """
 
     low: float = -np.inf
     high: float = np.inf
     log: bool = False
-    prior: Prior | None = None
+    prior: Prior | Density | None = None
     label: str = ""
 
     @property
@@ -92,6 +93,33 @@ def lognormal(median: Any, factor: Any, low: Any = None, high: Any = None) -> Un
     prior = Prior(_log_median(median), _log_factor(factor))
     bounds = _positive_bounds("ks.lognormal", low, high)
     return _within_bounds(Unknown(*bounds, log=True, prior=prior))
+
+
+def prior(
+    distribution: str, *numbers: Any, low: Any = None, high: Any = None, log: Any = False
+) -> Unknown:
+    """An unknown parameter p with a prior by name, for `Shooting`: `unknown={k: ks.prior("laplace",
+    0, 1, low=0)}`. The objective gets -2 log of its density, but for a constant.
+
+    distribution, numbers : "laplace" and "cauchy" (location, scale), "normal" (mean, sd), "gamma"
+    (shape, scale), "exponential" (scale), "chisquare" (degrees of freedom), "rayleigh" (scale),
+    "uniform" (low, high); "log-normal" and "log-laplace" with the numbers of log p; "log-uniform"
+    (low, high). low, high : bounds, within those of the distribution. log : whether log p is
+    estimated. Whatever is estimated, the density is that of p, other than that of `lognormal`: at
+    its peak p, not log p, has the highest posterior density.
+
+    Laplace's has a kink at its location, where estimates may stay: a fit ends there exactly, and
+    counts it as a bound. Raises `ValueError` for other names and numbers, and for bounds that leave
+    nothing.
+    """
+    made, what = density(distribution, *numbers), f"ks.prior({distribution!r}, ...)"
+    is_log = flag(log, "log")
+    pair = _positive_bounds(what, low, high) if is_log else bound_pair(what, (low, high))
+    below, above = max(pair[0], made.low), min(pair[1], made.high)
+    if below > above:
+        raise ValueError(f"{what}: it has no values within the bounds ({pair[0]:g}, {pair[1]:g})")
+    told = made.scale < np.inf or made.power or made.rate
+    return Unknown(below, above, is_log, made if told else None)
 
 
 def log_scale(low: Any = None, high: Any = None) -> Unknown:
@@ -146,14 +174,27 @@ def checked_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> d
     return made
 
 
+def normal_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> dict[str, Unknown]:
+    """Records as `checked_unknowns`, for collocation. Raises `ValueError` for a prior that is not
+    normal, too."""
+    found = checked_unknowns(given, known)
+    for name, p in found.items():
+        if isinstance(p.prior, Density):
+            raise ValueError(
+                f"parameter {name} has a prior that is not normal, which is for ks.Shooting; use "
+                "ks.normal or ks.lognormal"
+            )
+    return found
+
+
 def is_random(given: Unknown) -> bool:
     """Whether the distribution of a parameter is unknown."""
-    return given.prior is not None and bool(given.prior.unknown)
+    return isinstance(given.prior, Prior) and bool(given.prior.unknown)
 
 
 def without_distribution(given: Unknown) -> Unknown:
     """Record without an unknown distribution: its prior becomes flat; itself if that is known."""
-    if given.prior is None or not is_random(given):
+    if not isinstance(given.prior, Prior) or not is_random(given):
         return given
     mean, sd = given.prior.numbers
     return replace(given, prior=Prior((mean, mean), (sd, sd)))
@@ -170,13 +211,26 @@ def logs_of(unknown: Mapping[str, Unknown]) -> list[str]:
 
 
 def priors_of(unknown: Mapping[str, Unknown]) -> dict[str, tuple[float, float]]:
-    """Means and standard deviations of the parameters that have a prior, see `Prior.numbers`."""
-    return {name: p.prior.numbers for name, p in unknown.items() if p.prior}
+    """Means and standard deviations of the parameters that have a normal prior, see
+    `Prior.numbers`."""
+    found = {name: p.prior for name, p in unknown.items()}
+    return {name: prior.numbers for name, prior in found.items() if isinstance(prior, Prior)}
+
+
+def densities_of(unknown: Mapping[str, Unknown]) -> dict[str, Density]:
+    """Densities of the parameters that have a prior."""
+    found = dict[str, Density]()
+    for name, p in unknown.items():
+        if isinstance(p.prior, Prior):
+            found[name] = replace(density("normal", *p.prior.numbers), of_log=p.log)
+        elif p.prior is not None:
+            found[name] = p.prior
+    return found
 
 
 def check_prior(what: str, given: Unknown, bounds: tuple[float, float]) -> None:
     """Raise `ValueError` if the prior of a parameter has its highest density outside the bounds."""
-    if given.prior is None or "mean" in given.prior.unknown:
+    if not isinstance(given.prior, Prior) or "mean" in given.prior.unknown:
         return
     low, high = bounds
     mean = given.prior.mean[0]
@@ -291,9 +345,14 @@ def _row_of_values(
 
 def without_bounds(given: Mapping[Any, Any] | None, model: Model) -> dict[str, Unknown]:
     """Unknown parameters as they are given, free where they are no logarithms: the barrier of a
-    bound may hold back a parameter whose guess is far off."""
+    bound may hold back a parameter whose guess is far off; and without priors that collocation does
+    not have."""
     found = checked_unknowns(given, model.parameter_names)
-    return {name: p if p.log else replace(p, low=-np.inf, high=np.inf) for name, p in found.items()}
+    free = {n: p if p.log else replace(p, low=-np.inf, high=np.inf) for n, p in found.items()}
+    return {
+        n: replace(p, prior=p.prior if isinstance(p.prior, Prior) else None)
+        for n, p in free.items()
+    }
 
 
 def _record(name: str, given: Any) -> Unknown:

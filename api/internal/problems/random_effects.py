@@ -234,7 +234,7 @@ def population(
         return Population((), len(owned.names))
     effects = []
     for name, p in unknown.items():
-        if p.prior is None or not p.label or name in intensities:
+        if not isinstance(p.prior, Prior) or not p.label or name in intensities:
             continue
         places = np.flatnonzero(np.array(owned.members) == name)
         if "sd" in p.prior.unknown and len(places) < _FEWEST:

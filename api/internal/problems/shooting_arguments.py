@@ -38,10 +38,10 @@ from kinesym.internal.problems.known_events import (
 from kinesym.internal.problems.parameters import (
     Unknown,
     checked_unknowns,
+    densities_of,
     known_values,
     labels_of,
     logs_of,
-    priors_of,
 )
 from kinesym.internal.problems.pipeline import make_nlp, realise, slopes_library
 from kinesym.internal.problems.problem import (
@@ -187,7 +187,7 @@ class ShootingArguments:
 
     def priors(self, factor: float) -> Priors:
         """Priors of the parameters; factor : that of the measurements in J."""
-        return priors_by_name(self.unknowns.owned, priors_of(self.unknown), factor)
+        return priors_by_name(self.unknowns.owned, densities_of(self.unknown), factor)
 
     @property
     def system(self) -> System:
@@ -216,7 +216,7 @@ def shooting_arguments(
     """Check the arguments of `ks.Shooting`, events : at known times, options : substeps, rtol,
     atol; raises `ValueError` for what does not fit. Implicit steps are fixed if their number per
     interval is given, or with delays."""
-    check_loss(objective)
+    check_loss(objective, segments, unknown_inputs)
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model = system.model if isinstance(system, Hybrid) else system
     segments = checks.count(segments, "segments")
@@ -423,6 +423,7 @@ class SmoothProgram:
         channels = list(problem.sampled(between=False)) if objective.least_squares else []
         factor, shared = objective.least_squares or 1.0, (given.known, given.threads)
         between = bool(problem.slots and objective.least_squares)
+        priors, kinked = given.priors(factor), loss is not None and loss.kinked
         spreads = [n for n in channels if n in problem.spreads and n not in problem.sides]
         limits = [name for name in channels if name in problem.sides]
 
@@ -440,7 +441,7 @@ class SmoothProgram:
             given.unknowns,
             given.system,
             given.trials,
-            given.priors(factor),
+            priors,
             on=on,
             stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
             fine=given.fine,
@@ -451,7 +452,7 @@ class SmoothProgram:
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=factor,
             loss=loss,
-            scored=bool(problem.spreads or problem.sides),
+            scored=bool(problem.spreads or problem.sides or kinked or not priors.squares),
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
             following=self._following(given),

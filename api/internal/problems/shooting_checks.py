@@ -25,13 +25,13 @@ from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import algebraic_states
 
 
-def check_loss(objective: Any) -> None:
-    """Raise `ValueError` for a loss with kinks."""
+def check_loss(objective: Any, segments: int, unknown_inputs: Any) -> None:
+    """Raise `ValueError` for a loss with kinks where steps do not go over these."""
     loss = objective.loss if isinstance(objective, Objective) else None
-    if loss is not None and loss.kinked:
+    if loss is not None and loss.kinked and (segments != 1 or unknown_inputs):
         raise ValueError(
             "absolute values, loss='laplace', have a kink at each sample, over which ks.Shooting "
-            "does not step; use ks.Collocation, or loss='student'"
+            "steps in one segment and without unknown inputs; use ks.Collocation"
         )
 
 
