@@ -31,7 +31,7 @@ from kinesym.runtime.library.build import abilities, find_compiler
 from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 
 #: Files that are no benchmarks.
-HELPERS = ("own", "record", "report")
+HELPERS = ("own", "record", "report", "rows")
 
 
 def version(package: str) -> str:
@@ -161,6 +161,11 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
     parser.add_argument("--write", action="store_true", help="keep the tables as the record")
     parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the rows that the last run left, in long ones",
+    )
     given = parser.parse_args()
     if given.quick and given.write:
         parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")

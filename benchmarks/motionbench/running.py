@@ -32,14 +32,21 @@ def path_of(tool: str) -> Path:
     return path
 
 
-def run(tool: str, names: list[str], records: int, limit: float, first: int = 0) -> dict[str, Any]:
-    """Answers of a tool to records of problems. limit : seconds of CPU time for one record."""
+def run(
+    tool: str,
+    names: list[str],
+    records: int,
+    limit: float,
+    python: str | None = None,
+) -> dict[str, Any]:
+    """Answers of a tool to records of problems. limit : seconds of CPU time for one record.
+    python : its interpreter, if it is not this one."""
     path, answers = path_of(tool), []
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder), [name], list(range(first, first + records)))
+            write(Path(folder), [name], list(range(records)))
             command = [
-                sys.executable,
+                python or sys.executable,
                 "-m",
                 "motionbench",
                 "answer",
@@ -76,7 +83,7 @@ def run(tool: str, names: list[str], records: int, limit: float, first: int = 0)
         there = {row["record"] for row in rows}
         rows += [
             {"record": k, "failed": words or "the process ended"}
-            for k in range(first, first + records)
+            for k in range(records)
             if k not in there
         ]
         answers += [{"problem": name, **row} for row in rows]
