@@ -86,16 +86,25 @@ def ratio(theirs: float, ours: float) -> str:
     return "-" if np.isnan(theirs) else f"{theirs / ours:.2f}"
 
 
-def in_process(command: Sequence[str], limit: float, folder: Path) -> tuple[dict[str, Any], str]:
+def in_process(
+    command: Sequence[str],
+    limit: float,
+    folder: Path,
+    python: str = sys.executable,
+    given: Any = None,
+) -> tuple[dict[str, Any], str]:
     """What a script prints as JSON in its last line, from a process of its own that may take so
-    many seconds and keep temporary files in `folder`; and why it failed, if it did."""
+    many seconds and keep temporary files in `folder`; and why it failed, if it did. python : of its
+    environment, whose programs come first. given : its input, as JSON."""
+    programs = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", "")])
     try:
         done = subprocess.run(
-            [sys.executable, *command],
+            [python, *command],
             capture_output=True,
             text=True,
             timeout=limit,
-            env={**os.environ, "TMPDIR": str(folder)},
+            input=json.dumps(given),
+            env={**os.environ, "TMPDIR": str(folder), "PATH": programs},
         )
     except subprocess.TimeoutExpired:
         return {}, f"no result in {limit:g} s"
