@@ -45,6 +45,11 @@ def run(
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder), [name], list(range(records)))
+            # The suite alone on the path: what else is in the folder above it may have the name of
+            # a package of the tool.
+            alone = Path(folder) / "path"
+            alone.mkdir()
+            (alone / HERE.name).symlink_to(HERE)
             command = [
                 python or sys.executable,
                 "-m",
@@ -58,7 +63,7 @@ def run(
             environment = {
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(
-                    filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+                    filter(None, [str(alone), os.environ.get("PYTHONPATH", "")])
                 ),
             }
             words = ""
@@ -68,6 +73,7 @@ def run(
                     capture_output=True,
                     text=True,
                     env=environment,
+                    cwd=alone,
                     timeout=(SLOW * limit + 5.0) * records + 60.0,
                 )
                 text, words = done.stdout, done.stderr.strip().split("\n")[-1][:160]
