@@ -86,8 +86,8 @@ LIMIT, LIMIT_OF_PEER = 200, 1000
 #: Most unknowns of a problem that is fitted; CPU seconds of a fit from the nominal parameters up to
 #: which it is fitted from many starts, and of all starts of the peer, after which it begins none.
 MOST, SOON, PATIENCE = 50, 3.0, 120.0
-#: Seconds by the clock for all that a peer does with a problem.
-LONGEST = 900.0
+#: Seconds by the clock for all that a peer does with a problem; the machine may be busy.
+LONGEST = 3600.0
 #: Problems whose derivatives over events take more memory than 16 GiB.
 TOO_LARGE = ("Smith_BMCSystBiol2013",)
 #: Problems with intervals by profile.
