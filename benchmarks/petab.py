@@ -196,15 +196,16 @@ def searched(
     problem: Any, fit: Any, ours: Ended, starts: int
 ) -> tuple[Ended, list[dict[str, float]]]:
     """Fits from starts of a Latin hypercube in the bounds, on the scales of the problem; and these
-    starts."""
+    starts. The guess, which is one of `multistart`, is left out: files of models hold optima."""
     if not starts:
         return ours, []
     before = time.process_time()
-    many = problem.shooting().multistart(starts, max_iterations=LIMIT, progress=False)
-    each = (time.process_time() - before) / starts
+    many = problem.shooting().multistart(starts + 1, max_iterations=LIMIT, progress=False)
+    each, drawn = (time.process_time() - before) / (starts + 1), many.order > 0
     # The objective is -2 log L and a constant.
-    ends = (ours.fitted - 0.5 * (many.objective - fit.objective)).tolist()
-    points = [{**problem.nominal, **dict(zip(many.names, row, strict=True))} for row in many.starts]
+    ends = (ours.fitted - 0.5 * (many.objective[drawn] - fit.objective)).tolist()
+    rows = (dict(zip(many.names, row, strict=True)) for row in many.starts[drawn])
+    points = [{**problem.nominal, **row} for row in rows]
     return ours._replace(ends=ends, each=each), points
 
 
