@@ -282,7 +282,7 @@ def tools(row: Kept) -> list[list[str]]:
         if len(ends):
             near = f"{int((there > best - 0.1).sum())} of {len(ends)}"
             many = [f"{there.max():.8g}" if len(there) else "-", near, f"{each.each:.2f}"]
-        fit = (f"{each.fitted:.8g}", f"{each.cpu:.2f}")
+        fit = ("no fit" if np.isnan(each.fitted) else f"{each.fitted:.8g}", f"{each.cpu:.2f}")
         lines.append([row.task[0], tool, f"{each.nominal:.8g}", *times, *fit, *many])
     return lines
 
