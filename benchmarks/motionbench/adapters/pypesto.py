@@ -189,6 +189,7 @@ def solve(statement: dict[str, Any], folder: Path) -> dict[str, Any]:
     problem = importer.create_problem(force_compile=not Path(place).exists(), verbose=False)
     objective = problem.objective
     objective.amici_solver.set_max_steps(STEPS)
+    objective.amici_model.set_add_sigma_residuals(True)  # those of standard deviations
     start = np.clip(told.x_nominal_free_scaled, problem.lb, problem.ub)
     problem.set_x_guesses(start[None])
     found = pypesto.optimize.minimize(
