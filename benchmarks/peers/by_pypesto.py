@@ -2,8 +2,8 @@
 
 A script for the interpreter of an environment with pypesto, amici and fides (AMICI needs a C++
 compiler, CMake, SWIG and BLAS). Its input is a task as JSON, the last line of its output what it
-found; it imports neither kinesym nor the other benchmarks. By default in all but absolute tolerances:
-forward sensitivities, fides with Fisher's information.
+found; it imports neither kinesym nor the other benchmarks. By default in all but absolute
+tolerances: forward sensitivities, fides with Fisher's information.
 """
 
 from __future__ import annotations
