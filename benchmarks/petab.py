@@ -18,6 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -199,8 +200,9 @@ def searched(
     starts. The guess, which is one of `multistart`, is left out: files of models hold optima."""
     if not starts:
         return ours, []
-    before = time.process_time()
-    many = problem.shooting().multistart(starts + 1, max_iterations=LIMIT, progress=False)
+    shooting, before = problem.shooting(threads=1), time.process_time()
+    with ThreadPoolExecutor(1) as alone:
+        many = shooting.multistart(starts + 1, max_iterations=LIMIT, executor=alone, progress=False)
     each, drawn = (time.process_time() - before) / (starts + 1), many.order > 0
     # The objective is -2 log L and a constant.
     ends = (ours.fitted - 0.5 * (many.objective[drawn] - fit.objective)).tolist()
