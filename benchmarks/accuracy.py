@@ -6,7 +6,7 @@ error is that of the objective, or of a fit's parameter that is farthest off, re
 the distance from a closed form, or from order 5 and 6 on grids that are 16 times as fine, or
 adapted where inputs jump. How far these two are apart is the doubt: no smaller error is verified.
 
-    python benchmarks/accuracy.py [--problems NAME ...] [--contenders NAME ...] [--write]
+    python benchmarks/accuracy.py [--problems NAME ...] [--contenders NAME ...] [--resume] [--write]
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from peers.programs import QAMD
 from published import CLOSED_FORMS, Array, Published
 from record import Table, table
 from report import in_process, leave, machine, parsed
+from rows import kept, remarks
 
 import kinesym as ks
 from kinesym.internal.fitting.certificate import told
@@ -406,8 +407,14 @@ def adapted(scheme: str, name: str, best: Truth, folder: str) -> list[Row]:
 # -- report ---------------------------------------------------------------------------------------
 
 
-def measure(name: str, contenders: Sequence[str], limit: float, folder: Path) -> list[Row]:
-    """All contenders on one problem, one after the other."""
+def measure(name: str, contenders: Sequence[str], limit: float) -> list[dict[str, Any]]:
+    """All contenders on one problem, one after the other, as dictionaries of rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [asdict(row) for row in raced(name, contenders, limit, Path(folder))]
+
+
+def raced(name: str, contenders: Sequence[str], limit: float, folder: Path) -> list[Row]:
+    """As `measure`, with a folder for what is passed to the processes."""
     story, rows = folder / f"{name}.json", []
     found, failure = in_process([__file__, "--truth", name], 40.0 * limit, folder)
     if failure:
@@ -485,11 +492,11 @@ def main() -> None:
     words = machine("casadi", *PACKAGES)
     problems = given.problems[:2] if given.quick else given.problems
     contenders = ["midpoint", "radau-5"] if given.quick else given.contenders
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in problems:
-            rows += measure(name, contenders, 1.0 if given.quick else given.limit, Path(folder))
-    leave(given, "accuracy", words, tables(rows), [asdict(row) for row in rows])
+    limit = 1.0 if given.quick else given.limit
+    found = list(kept(given, "accuracy", measure, [(name, contenders, limit) for name in problems]))
+    rows = [Row(**row) for each in found if not each.failure for row in each.value]
+    parts = [*remarks(found), *tables(rows)]
+    leave(given, "accuracy", words, parts, [asdict(row) for row in rows])
 
 
 if __name__ == "__main__":

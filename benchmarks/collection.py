@@ -5,7 +5,7 @@ All problems of `published.py`, from the guess of their source or a naive one: f
 grid, then from the same guess on refined grids. CasADi solves the very same nonlinear program;
 rockit what its words allow, see `peers/optimal_control.py`. Kernels of ours are interpreted.
 
-    python benchmarks/collection.py [--problems NAME ...] [--write]
+    python benchmarks/collection.py [--problems NAME ...] [--resume] [--write]
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from peers.by_casadi import casadi_of
 from published import COLLECTION, Published
 from record import Table, table
 from report import leave, machine, number, parsed
+from rows import kept, line_of, remarks
 from sympy.core.function import AppliedUndef
 
 import kinesym as ks
@@ -214,6 +215,13 @@ def one(name: str, peers: Sequence[str]) -> Row:
     return row
 
 
+def row_of(value: Mapping[str, Any]) -> Row:
+    """A row from what is kept of it."""
+    plain, fine = (Ended(**value[key]) for key in ("plain", "fine"))
+    peers = {name: Ended(**each) for name, each in value["peers"].items()}
+    return Row(**{**value, "plain": plain, "fine": fine, "peers": peers})
+
+
 # -- report ---------------------------------------------------------------------------------------
 
 
@@ -286,11 +294,14 @@ def main() -> None:
     given = parsed(parser)
     words = machine("casadi", "rockit-meco")
     peers = [peer for peer in given.peers if find_spec(peer)]
-    rows: list[Row] = []
-    for name in given.problems or (QUICK if given.quick else COLLECTION):
-        rows.append(one(name, peers))
-        print("  ".join(cells(rows[-1])), flush=True)
-    leave(given, "collection", words, report(rows, peers), [asdict(row) for row in rows])
+    found = []
+    tasks = [(name, peers) for name in given.problems or (QUICK if given.quick else COLLECTION)]
+    for each in kept(given, "collection", lambda *task: asdict(one(*task)), tasks):
+        found.append(each)
+        print(*line_of(each, ("", ""), lambda value: cells(row_of(value))), sep="  ", flush=True)
+    rows = [row_of(each.value) for each in found if not each.failure]
+    parts = [*remarks(found), *report(rows, peers)]
+    leave(given, "collection", words, parts, [asdict(row) for row in rows])
 
 
 if __name__ == "__main__":

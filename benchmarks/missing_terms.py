@@ -24,6 +24,7 @@ import numpy as np
 import sympy as sp
 from record import table
 from report import leave, machine, parsed
+from rows import kept, line_of, remarks
 
 import kinesym as ks
 from kinesym.runtime.arrays import Array
@@ -567,34 +568,41 @@ def searched(plant: Plant, seed: int) -> tuple[str, bool, bool, bool, float]:
     return words, bool(best and is_right(plant, best)), near, false, seconds
 
 
+def counted(name: str, seeds: int) -> list[Any]:
+    """A plant's line of the table, and its counts: right, alike, false, right by SINDy."""
+    [plant] = (each for each in PLANTS if each.name == name)
+    mine, theirs = [], []
+    for seed in range(seeds):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mine.append(searched(plant, seed))
+            theirs.append(sindy(plant, record_of(plant, seed)))
+    numbers = np.array([row[1:4] for row in mine]).sum(axis=0).tolist()
+    wanted = "tanh" if plant.term is sp.tanh else str(plant.term).replace("(t)", "")
+    hits = sum(term.startswith(wanted) for term in theirs)
+    seconds = float(np.median([row[-1] for row in mine]))
+    shown = f"{hits}" if any(theirs) else "-"
+    return [[name, wanted, *map(str, numbers), shown, f"{seconds:.2g}"], [*numbers, hits]]
+
+
 def main() -> None:
     """Search all plants and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plants", nargs="+", choices=[p.name for p in PLANTS])
     parser.add_argument("--seeds", type=int, default=3)
     asked = parsed(parser)
-    chosen = [p for p in PLANTS if not asked.plants or p.name in asked.plants]
-    lines, rows, counts = [], [], np.zeros(4, dtype=int)
     seeds = 1 if asked.quick else asked.seeds
-    for plant in chosen:
-        mine, theirs = [], []
-        for seed in range(seeds):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                mine.append(searched(plant, seed))
-                theirs.append(sindy(plant, record_of(plant, seed)))
-        numbers = np.array([[right, near, false] for _, right, near, false, _ in mine]).sum(axis=0)
-        wanted = "tanh" if plant.term is sp.tanh else str(plant.term).replace("(t)", "")
-        hits = sum(term.startswith(wanted) for term in theirs)
-        counts += [*numbers, hits]
-        seconds = float(np.median([row[-1] for row in mine]))
-        shown = "-" if not any(theirs) else f"{hits}"
-        lines.append((plant.name, wanted, *map(str, numbers), shown, f"{seconds:.2g}"))
-        rows.append(dict(zip(HEAD, lines[-1], strict=True)))
-        print(*lines[-1], {row[0] for row in mine}, set(theirs), flush=True)
-    lines.append(("all", "", *map(str, counts), ""))
-    words = f"{seeds} records of each of {len(chosen)} plants."
-    leave(asked, "missing_terms", machine("pysindy"), [words, table(HEAD, lines)], rows)
+    found, lines = [], []
+    names = asked.plants or [plant.name for plant in PLANTS]
+    for each in kept(asked, "missing_terms", counted, [(name, seeds) for name in names]):
+        found.append(each)
+        lines.append(line_of(each, HEAD, lambda value: value[0]))
+        print(*lines[-1], flush=True)
+    rows = [dict(zip(HEAD, line, strict=True)) for line in lines]
+    counts = np.sum([[0] * 4, *(each.value[1] for each in found if not each.failure)], axis=0)
+    lines.append(["all", "", *map(str, counts), ""])
+    parts = [f"{seeds} records of each of {len(names)} plants.", *remarks(found)]
+    leave(asked, "missing_terms", machine("pysindy"), [*parts, table(HEAD, lines)], rows)
 
 
 if __name__ == "__main__":

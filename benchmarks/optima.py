@@ -46,6 +46,7 @@ from report import (
     ratio,
     same_ipopt,
 )
+from rows import kept, remarks
 from solves import AGREEMENT, summary
 
 import kinesym as ks
@@ -425,16 +426,23 @@ def main() -> None:
         return
     words = machine("opty", "casadi")
     print(words)
-    rows: list[Row] = []
     absent = {c: why for c in given.contenders if (why := missing(c))}
     present = [c for c in given.contenders if c not in absent]
-    for problem in given.problems:
-        contenders = [c for c in present if c != "opty" or problem in PENDULA]
-        for factor in given.factors:
-            rows += measure(problem, size(problem, factor), contenders, given.limit)
+    tasks = [
+        (
+            problem,
+            size(problem, factor),
+            [c for c in present if c != "opty" or problem in PENDULA],
+            given.limit,
+        )
+        for problem in given.problems
+        for factor in given.factors
+    ]
+    found = list(kept(given, "optima", lambda *task: list(map(asdict, measure(*task))), tasks))
+    rows = [Row(**row) for each in found if not each.failure for row in each.value]
     raw = [{k: v for k, v in asdict(row).items() if k != "ipopt"} for row in rows]
     out = [f"Left out: {', '.join(f'{c} ({why})' for c, why in absent.items())}."] if absent else []
-    for path in leave(given, "optima", words, [*out, *report(rows)], raw):
+    for path in leave(given, "optima", words, [*out, *remarks(found), *report(rows)], raw):
         draw(path, rows, given.limit)
 
 

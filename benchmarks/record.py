@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -117,12 +118,14 @@ def _part(part: str | Table) -> str:
 
 
 def now(name: str, words: str, parts: Sequence[str | Table]) -> Record:
-    """The record of what this process has just measured; words : on the machine."""
-    command = shlex.join(["python", f"benchmarks/{name}.py", *sys.argv[1:]])
-    return Record(f"{name}.py", words, command, time.strftime("%Y-%m-%d"), _commit(), tuple(parts))
+    """The record of what this process has just measured; words : on the machine. Paths of the
+    machine are PATH in the command."""
+    arguments = [re.sub(r"^([^/]*=)?/.*", r"\1PATH", each) for each in sys.argv[1:]]
+    command = shlex.join(["python", f"benchmarks/{name}.py", *arguments])
+    return Record(f"{name}.py", words, command, time.strftime("%Y-%m-%d"), commit(), tuple(parts))
 
 
-def _commit() -> str:
+def commit() -> str:
     """Of the sources, with a word if they have changed since; "unknown" outside a repository."""
     command = ["git", "-C", str(HERE), "describe", "--always", "--exclude=*", "--dirty"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -31,7 +31,7 @@ from kinesym.runtime.library.build import abilities, find_compiler
 from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 
 #: Files that are no benchmarks.
-HELPERS = ("own", "record", "report")
+HELPERS = ("own", "record", "report", "rows")
 
 
 def version(package: str) -> str:
@@ -86,16 +86,25 @@ def ratio(theirs: float, ours: float) -> str:
     return "-" if np.isnan(theirs) else f"{theirs / ours:.2f}"
 
 
-def in_process(command: Sequence[str], limit: float, folder: Path) -> tuple[dict[str, Any], str]:
+def in_process(
+    command: Sequence[str],
+    limit: float,
+    folder: Path,
+    python: str = sys.executable,
+    given: Any = None,
+) -> tuple[dict[str, Any], str]:
     """What a script prints as JSON in its last line, from a process of its own that may take so
-    many seconds and keep temporary files in `folder`; and why it failed, if it did."""
+    many seconds and keep temporary files in `folder`; and why it failed, if it did. python : of its
+    environment, whose programs come first. given : its input, as JSON."""
+    programs = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", "")])
     try:
         done = subprocess.run(
-            [sys.executable, *command],
+            [python, *command],
             capture_output=True,
             text=True,
             timeout=limit,
-            env={**os.environ, "TMPDIR": str(folder)},
+            input=json.dumps(given),
+            env={**os.environ, "TMPDIR": str(folder), "PATH": programs},
         )
     except subprocess.TimeoutExpired:
         return {}, f"no result in {limit:g} s"
@@ -161,6 +170,11 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
     parser.add_argument("--write", action="store_true", help="keep the tables as the record")
     parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the rows that the last run left, in long ones",
+    )
     given = parser.parse_args()
     if given.quick and given.write:
         parser.error("--quick measures nothing worth writing; leave out one of --quick and --write")

@@ -13,7 +13,7 @@ CasADi gets our nonlinear program function by function, and IPOPT as it is by de
 opty, with the objective and its gradient, where it has the scheme, else the same problem by the
 midpoint rule, whose best optimum is another one.
 
-    python benchmarks/starts.py [--problems NAME ...] [--starts 100] [--nodes 101]
+    python benchmarks/starts.py [--problems NAME ...] [--starts 100] [--nodes 101] [--resume]
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import repeat
 from math import comb
 from typing import Any, NamedTuple
 
@@ -40,6 +39,7 @@ from peers.by_opty import opty_lacks, opty_of
 from published import Published, explicit
 from record import table
 from report import leave, machine, parsed
+from rows import kept, line_of, remarks
 from solves import collocation, make_case, make_numbers
 
 import kinesym as ks
@@ -293,6 +293,12 @@ def row(name: str, starts: int, nodes: int) -> Row:
     return Row(name, starts, shares)
 
 
+def row_of(value: Sequence[Any]) -> Row:
+    """A row from what is kept of it."""
+    name, starts, shares = value
+    return Row(name, starts, {each: Share(*share) for each, share in shares.items()})
+
+
 def stated(name: str, nodes: int) -> Published:
     """A problem; published ones with so many nodes."""
     if name in IDENTIFICATIONS:
@@ -348,14 +354,18 @@ def main() -> None:
     words = machine("casadi", "opty")
     names = given.problems[: 2 if given.quick else None]
     starts = 4 if given.quick else given.starts
-    rows = []
+    lines, found = [], []
     with ProcessPoolExecutor(checks.threads()) as pool:
-        for each in pool.map(row, names, repeat(starts), repeat(given.nodes)):
-            rows.append(each)
-            print(*cells(each), flush=True)
+        tasks = [(name, starts, given.nodes) for name in names]
+        for each in kept(given, "starts", row, tasks, pool.map):
+            found.append(each)
+            lines.append(line_of(each, HEADER, lambda value: cells(row_of(value))))
+            print(*lines[-1], flush=True)
+    rows = [row_of(each.value) for each in found if not each.failure]
     parts = [
         f"{starts} starts of each problem, {given.nodes} nodes.",
-        table(HEADER, map(cells, (*rows, mean(rows)))),
+        *remarks(found),
+        table(HEADER, [*lines, cells(mean(rows))] if rows else lines),
     ]
     leave(given, "starts", words, parts, list(map(numbers, rows)))
 

@@ -23,6 +23,7 @@ def main() -> None:
     run = verbs.add_parser("run", help="answers of a tool")
     run.add_argument("tool", help="a file with solve(statement, folder), or an adapter by name")
     run.add_argument("--limit", type=float, default=120.0, help="seconds for one record")
+    run.add_argument("--python", metavar="FILE", help="interpreter of the tool (default: this one)")
     run.add_argument("--answers", type=Path, help="file (default: answers_TOOL.json)")
     for each in (write, run):
         each.add_argument("--problems", nargs="+", help="names or kinds (default: all)")
@@ -42,9 +43,8 @@ def main() -> None:
     if given.verb == "write":
         suite.write(given.folder, running.checked_names(given.problems), list(range(given.records)))
     if given.verb == "run":
-        found = running.run(
-            given.tool, running.checked_names(given.problems), given.records, given.limit
-        )
+        names = running.checked_names(given.problems)
+        found = running.run(given.tool, names, given.records, given.limit, given.python)
         path = given.answers or Path(f"answers_{found['tool']}.json")
         path.write_text(json.dumps(found, indent=0) + "\n")
         print(path, file=sys.stderr)

@@ -39,6 +39,16 @@ def state(unit: str, initial: Any = 0.0, meaning: str = "") -> dict[str, Any]:
     return {"unit": unit, "meaning": meaning, "initial": initial}
 
 
+def swing(theta: Any = 0.0, omega: Any = 0.0, meaning: str = "") -> dict[str, Any]:
+    """States of what turns about one axis: an angle and its speed, from these initial values."""
+    return {"theta": state("rad", theta, meaning), "omega": state("rad/s", omega)}
+
+
+def turning(acceleration: str) -> dict[str, str]:
+    """Rates of the states of `swing`."""
+    return {"theta": "omega", "omega": acceleration}
+
+
 def exact(unit: str, course: str, every: float, between: str = "linear", meaning: str = "") -> dict:
     """A known input: its values every so many seconds are in the files."""
     return {

@@ -32,14 +32,26 @@ def path_of(tool: str) -> Path:
     return path
 
 
-def run(tool: str, names: list[str], records: int, limit: float, first: int = 0) -> dict[str, Any]:
-    """Answers of a tool to records of problems. limit : seconds of CPU time for one record."""
+def run(
+    tool: str,
+    names: list[str],
+    records: int,
+    limit: float,
+    python: str | None = None,
+) -> dict[str, Any]:
+    """Answers of a tool to records of problems. limit : seconds of CPU time for one record.
+    python : its interpreter, if it is not this one."""
     path, answers = path_of(tool), []
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder), [name], list(range(first, first + records)))
+            write(Path(folder), [name], list(range(records)))
+            # The suite alone on the path: what else is in the folder above it may have the name of
+            # a package of the tool.
+            alone = Path(folder) / "path"
+            alone.mkdir()
+            (alone / HERE.name).symlink_to(HERE)
             command = [
-                sys.executable,
+                python or sys.executable,
                 "-m",
                 "motionbench",
                 "answer",
@@ -51,7 +63,7 @@ def run(tool: str, names: list[str], records: int, limit: float, first: int = 0)
             environment = {
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(
-                    filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+                    filter(None, [str(alone), os.environ.get("PYTHONPATH", "")])
                 ),
             }
             words = ""
@@ -61,6 +73,7 @@ def run(tool: str, names: list[str], records: int, limit: float, first: int = 0)
                     capture_output=True,
                     text=True,
                     env=environment,
+                    cwd=alone,
                     timeout=(SLOW * limit + 5.0) * records + 60.0,
                 )
                 text, words = done.stdout, done.stderr.strip().split("\n")[-1][:160]
@@ -76,7 +89,7 @@ def run(tool: str, names: list[str], records: int, limit: float, first: int = 0)
         there = {row["record"] for row in rows}
         rows += [
             {"record": k, "failed": words or "the process ended"}
-            for k in range(first, first + records)
+            for k in range(records)
             if k not in there
         ]
         answers += [{"problem": name, **row} for row in rows]

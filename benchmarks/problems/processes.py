@@ -12,6 +12,7 @@ from problems.statement import (
     BOCOP,
     PROPT,
     PSOPT,
+    RECALLED,
     Published,
     explicit,
     fixed,
@@ -30,7 +31,7 @@ def stirred_tank(nodes: int = 41) -> Published:
     return stated(
         explicit("tank", {x: reaction - (u + 2) * (x + 0.25), y: 0.5 - y - reaction}, [u]),
         fixed(nodes, 0.78),
-        "Luus 2000 (Iterative Dynamic Programming)",
+        f"Luus 2000 (Iterative Dynamic Programming); {RECALLED}",
         0.133094,
         2e-5,
         objective=ks.Integral(x**2 + y**2 + 0.1 * u**2),
@@ -62,7 +63,7 @@ def tubular_reactor(nodes: int = 41) -> Published:
     return stated(
         explicit("tube", {a: -(u + u**2 / 2) * a, b: u * a}, [u]),
         fixed(nodes, 1.0),
-        "Dadebo, McAuley 1995 (APMonitor)",
+        f"Dadebo, McAuley 1995 (APMonitor, benchmark 3); {RECALLED}",
         -0.57353,
         5e-5,
         {a: 1.0, u: 1.0},
@@ -171,7 +172,7 @@ def ethanol(nodes: int = 151) -> Published:
     return stated(
         explicit("ethanol", rates, [u]),
         free(nodes, 30.0, 100.0),
-        "Bojkov, Luus 1996 (PROPT)",
+        f"Bojkov, Luus 1996; Banga et al. 2003, case study II (PROPT); {RECALLED}",
         -20842.2,
         1e-4,
         {

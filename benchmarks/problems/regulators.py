@@ -95,9 +95,9 @@ def rayleigh(nodes: int = 101) -> Published:
     return stated(
         explicit("rayleigh", {x: v, v: -x + v * (1.4 - 0.14 * v**2) + 4 * u}, [u]),
         fixed(nodes, 2.5),
-        PROPT,
-        29.376,
-        1e-5,
+        f"{PROPT}, problem 91 of its manual",
+        29.37608,
+        5e-6,
         objective=ks.Integral(x**2 + u**2),
         boundary=starts({x: -5, v: -5}),
         unknown_inputs={u: None},

@@ -27,6 +27,8 @@ PSOPT = "Becerra 2010 (PSOPT), pseudospectral"
 BETTS = "Betts 2020 (Practical Methods for Optimal Control, third edition)"
 BOCOP = "Bocop, OptimalControlProblems.jl 2025"
 PROPT = "Rutquist, Edvall 2010 (PROPT), pseudospectral"
+#: Of values that were written from memory, and not found again in their source.
+RECALLED = "value not looked up"
 
 
 @dataclass(frozen=True)

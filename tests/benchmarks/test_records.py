@@ -13,7 +13,7 @@ NAMES = record.names()
 SINCE = "2026-11-28"
 #: Scripts that keep none: their tables are in docs/gallery/index.md, in tests, in a report, or of a
 #: problem of the user.
-WITHOUT = {"gallery", "iterations", "own", "published", "record", "report"}
+WITHOUT = {"gallery", "iterations", "own", "published", "record", "report", "rows"}
 
 STANDING = "standing, 8 gains, 6,000 nodes"
 #: Rows and columns of the table of identification in pages: problem and nodes, contender.

@@ -1,6 +1,19 @@
 """Balance: unstable plants, mostly in closed loop; delays, noisy platforms, random torques."""
 
-from ..declare import Start, Unknown, channel, clock, exact, noisy, problem, random, sines, state
+from ..declare import (
+    Start,
+    Unknown,
+    channel,
+    clock,
+    exact,
+    noisy,
+    problem,
+    random,
+    sines,
+    state,
+    swing,
+    turning,
+)
 
 # Sum of sines of Moore and van den Bogert, those of 0.4 to 14 rad/s.
 PERIODS = (16, 25, 38, 61, 103, 131, 151, 181, 313, 523)
@@ -81,7 +94,7 @@ PROBLEMS = [
         ["unstable", "closed loop", "delay"],
         "Peterka 2002, J. Neurophysiol. 88, 1097-1118: mass, height, inertia, gains and delay near "
         "those of normal subjects; before the start the person stands upright.",
-        states={"theta": state("rad"), "omega": state("rad/s")},
+        states=swing(),
         inputs={"a": exact("m/s^2", PLATFORM, 0.05, meaning="acceleration of the platform")},
         delays=["tau"],
         rates={
@@ -103,11 +116,11 @@ PROBLEMS = [
         "A stick falls from near upright, five times: an unstable plant in open loop",
         ["unstable", "unknown start"],
         "A rod about its end, p = 3 g/(2 l).",
-        states={
-            "theta": state("rad", Start(-0.5, 0.5, 0.0, [0.02, -0.03, 0.05, -0.01, 0.035])),
-            "omega": state("rad/s", Start(-1, 1, 0.0, [0.05, -0.02, -0.1, -0.08, 0.0])),
-        },
-        rates={"theta": "omega", "omega": "p*sin(theta) - d*omega"},
+        states=swing(
+            Start(-0.5, 0.5, 0.0, [0.02, -0.03, 0.05, -0.01, 0.035]),
+            Start(-1, 1, 0.0, [0.05, -0.02, -0.1, -0.08, 0.0]),
+        ),
+        rates=turning("p*sin(theta) - d*omega"),
         unknown={"p": Unknown("1/s^2", 1, 80, 8.0, 14.7), "d": Unknown("1/s", 0, 5, 0.0, 0.25)},
         measured={"angle": channel("theta", "rad", 0.005)},
         clocks={"main": clock(1.1, 0.01)},
@@ -146,9 +159,9 @@ PROBLEMS = [
         "A person stands still, driven by a random torque of unknown strength",
         ["unstable", "closed loop", "unknown input", "random input"],
         "Maurer, Peterka 2005, J. Neurophysiol. 93, 189-200, without its delay; values plausible.",
-        states={"theta": state("rad"), "omega": state("rad/s")},
+        states=swing(),
         inputs={"T": random("N m", "sigma", 0.05, "disturbing torque")},
-        rates={"theta": "omega", "omega": "((m*g*h - K)*theta - B*omega + T)/J"},
+        rates=turning("((m*g*h - K)*theta - B*omega + T)/J"),
         known=BODY,
         unknown={
             "K": Unknown("N m/rad", 620, 3000, 1000.0, 850.0),
@@ -226,14 +239,11 @@ PROBLEMS = [
         "A person balances on a treadmill whose acceleration is measured with noise",
         ["errors in variables", "unstable", "closed loop"],
         MOORE + ": noise; one link, values plausible.",
-        states={"theta": state("rad"), "omega": state("rad/s")},
+        states=swing(),
         inputs={
             "a": noisy("m/s^2", sines((0.5, 2.1, 0), (0.7, 5.0, 1), (0.6, 9.3, 2)), 0.05, 0.42)
         },
-        rates={
-            "theta": "omega",
-            "omega": "(m*g*h*sin(theta) + m*h*a*cos(theta) - K*theta - B*omega)/J",
-        },
+        rates=turning("(m*g*h*sin(theta) + m*h*a*cos(theta) - K*theta - B*omega)/J"),
         known=BODY,
         unknown={
             "K": Unknown("N m/rad", 0, 5000, 1500.0, 1050.0),

@@ -1,6 +1,6 @@
 """Contact and impact: bounces, a rocking block, legs and heels that give way."""
 
-from ..declare import Start, Unknown, channel, clock, problem, state
+from ..declare import Start, Unknown, channel, clock, problem, state, swing, turning
 
 PROBLEMS = [
     problem(
@@ -23,9 +23,9 @@ PROBLEMS = [
         ["impact", "friction"],
         "Housner 1963, Bull. Seismol. Soc. Am. 53, 403-417. side is 1 on the right corner, -1 on "
         "the left; R = 0.5 m.",
-        states={"theta": state("rad", 0.15), "omega": state("rad/s")},
+        states=swing(0.15),
         modes={"side": 1},
-        rates={"theta": "omega", "omega": "-p2*sin(side*alpha - theta)"},
+        rates=turning("-p2*sin(side*alpha - theta)"),
         events=[
             {
                 "name": "left",

@@ -1,6 +1,18 @@
 """Muscles, reflexes and people: elbows, several subjects, a hand that tracks."""
 
-from ..declare import Start, Unknown, channel, clock, exact, noisy, problem, sines, state
+from ..declare import (
+    Start,
+    Unknown,
+    channel,
+    clock,
+    exact,
+    noisy,
+    problem,
+    sines,
+    state,
+    swing,
+    turning,
+)
 
 PLAUSIBLE = "Values plausible for an adult."
 
@@ -54,9 +66,9 @@ PROBLEMS = [
         ["errors in variables"],
         "Bennett, Hollerbach, Xu, Hunter 1992, Exp. Brain Res. 88, 433-442 (the test). "
         + PLAUSIBLE,
-        states={"theta": state("rad"), "omega": state("rad/s")},
+        states=swing(),
         inputs={"T": noisy("N m", sines((1.0, 3.1, 0), (1.2, 9.7, 1), (1.5, 17.3, 2)), 0.025, 0.5)},
-        rates={"theta": "omega", "omega": "(T - B*omega - K*theta)/J"},
+        rates=turning("(T - B*omega - K*theta)/J"),
         unknown={
             "J": Unknown("kg m^2", 0.005, 0.5, 0.05, 0.075),
             "B": Unknown("N m s/rad", 0, 10, 0.5, 0.9),
@@ -70,9 +82,9 @@ PROBLEMS = [
         "Strength of a muscle and its moment arm at once, from the motion alone",
         ["cannot be known", "muscle"],
         "Only their product moves the joint. " + PLAUSIBLE,
-        states={"theta": state("rad", 0.1), "omega": state("rad/s")},
+        states=swing(0.1),
         inputs={"u": exact("1", "0.3 + 0.2*sin(2.7*t) + 0.1*sin(6.3*t)", 0.05)},
-        rates={"theta": "omega", "omega": "(F*r*u - b*omega - m*g*l*sin(theta))/J"},
+        rates=turning("(F*r*u - b*omega - m*g*l*sin(theta))/J"),
         known={"m": (1.5, "kg"), "l": (0.18, "m"), "J": (0.07, "kg m^2"), "g": (9.81, "m/s^2")},
         unknown={
             "F": Unknown("N", 10, 2000, 200.0, 110.0),
@@ -89,14 +101,8 @@ PROBLEMS = [
         ["several subjects", "unknown start"],
         "As knee_swing; persons differ in mass, stiffness and damping, rest angles from trial to "
         "trial. " + PLAUSIBLE,
-        states={
-            "theta": state("rad", Start(-0.5, 2.0, 1.0, [1.1, 0.9, 1.0, 1.2, 0.8, 1.0, 1.1, 0.95])),
-            "omega": state("rad/s"),
-        },
-        rates={
-            "theta": "omega",
-            "omega": "(-b*omega - k*(theta - rest) - m*g*l*sin(theta))/(m*rho2)",
-        },
+        states=swing(Start(-0.5, 2.0, 1.0, [1.1, 0.9, 1.0, 1.2, 0.8, 1.0, 1.1, 0.95])),
+        rates=turning("(-b*omega - k*(theta - rest) - m*g*l*sin(theta))/(m*rho2)"),
         known={"l": (0.26, "m"), "g": (9.81, "m/s^2"), "m": (4.6, "kg")},
         unknown={
             "rho2": Unknown("m^2", 0.02, 0.4, 0.06, 0.087, meaning="squared radius of gyration"),

@@ -1,8 +1,7 @@
 """Pendulums: the knee that swings, two links with friction, sensors of several kinds."""
 
-from ..declare import Start, Unknown, channel, clock, exact, problem, sines, state
+from ..declare import Start, Unknown, channel, clock, exact, problem, sines, state, swing, turning
 
-ANGLE = {"theta": "omega"}
 STANDARD = "Textbook equations; values of this suite."
 
 PROBLEMS = [
@@ -12,11 +11,8 @@ PROBLEMS = [
         ["smooth", "unknown start"],
         "Lin, Rymer 1991, IEEE Trans. Biomed. Eng. 38, 166-179 (test and model); values plausible "
         "for 75 kg: m, l by Winter, Biomechanics and Motor Control, table 4.1.",
-        states={
-            "theta": state("rad", Start(-0.5, 2.0, 1.0, 1.05), "knee angle from hanging"),
-            "omega": state("rad/s", 0.0),
-        },
-        rates={**ANGLE, "omega": "(-b*omega - k*(theta - theta_0) - m*g*l*sin(theta))/J"},
+        states=swing(Start(-0.5, 2.0, 1.0, 1.05), meaning="knee angle from hanging"),
+        rates=turning("(-b*omega - k*(theta - theta_0) - m*g*l*sin(theta))/J"),
         known={"m": (4.6, "kg"), "l": (0.26, "m"), "J": (0.40, "kg m^2"), "g": (9.81, "m/s^2")},
         unknown={
             "b": Unknown("N m s/rad", 0, 5, 1.0, 0.38),
@@ -32,8 +28,8 @@ PROBLEMS = [
         ["bad guesses", "smooth"],
         "Vyasarayani, Uchida, Carvalho, McPhee 2011, Multibody Syst. Dyn. 26, 411-424: a pendulum "
         "over 50 s has many local minima by simulation.",
-        states={"theta": state("rad", 0.5), "omega": state("rad/s", 0.0)},
-        rates={**ANGLE, "omega": "-p*sin(theta)"},
+        states=swing(0.5),
+        rates=turning("-p*sin(theta)"),
         unknown={"p": Unknown("1/s^2", 0.1, 50, 1.0, 10.0, meaning="g over length")},
         measured={"angle": channel("theta", "rad", 0.05)},
         clocks={"main": clock(50.0, 0.02)},
@@ -85,11 +81,8 @@ PROBLEMS = [
         "A damped arm seen by cameras that lose its marker for 40 % of the time",
         ["gaps", "unknown start"],
         STANDARD,
-        states={
-            "theta": state("rad", Start(-2, 2, 0.0, -0.4)),
-            "omega": state("rad/s", Start(-9, 9, 0.0, 1.2)),
-        },
-        rates={**ANGLE, "omega": "-p*sin(theta) - d*omega + u"},
+        states=swing(Start(-2, 2, 0.0, -0.4), Start(-9, 9, 0.0, 1.2)),
+        rates=turning("-p*sin(theta) - d*omega + u"),
         inputs={"u": exact("1/s^2", sines((6, 2.3, 0), (4, 5.1, 1)), 0.02)},
         unknown={"p": Unknown("1/s^2", 1, 80, 10.0, 22.0), "d": Unknown("1/s", 0, 10, 1.0, 0.6)},
         measured={
@@ -108,11 +101,8 @@ PROBLEMS = [
         "unknown bias and gain",
         ["multi-rate", "unknown start"],
         STANDARD,
-        states={
-            "theta": state("rad", Start(-2, 2, 0.3, 0.6)),
-            "omega": state("rad/s", Start(-9, 9, 0.0, -0.8)),
-        },
-        rates={**ANGLE, "omega": "-p*sin(theta) - d*omega"},
+        states=swing(Start(-2, 2, 0.3, 0.6), Start(-9, 9, 0.0, -0.8)),
+        rates=turning("-p*sin(theta) - d*omega"),
         unknown={
             "p": Unknown("1/s^2", 1, 80, 12.0, 15.5),
             "d": Unknown("1/s", 0, 5, 0.2, 0.11),
@@ -130,8 +120,8 @@ PROBLEMS = [
         "A camera shows a pendulum late, beside an encoder that does not: how late?",
         ["delay", "multi-rate"],
         STANDARD,
-        states={"theta": state("rad", 0.8), "omega": state("rad/s", 0.0)},
-        rates={**ANGLE, "omega": "-p*sin(theta) - d*omega"},
+        states=swing(0.8),
+        rates=turning("-p*sin(theta) - d*omega"),
         unknown={
             "p": Unknown("1/s^2", 1, 80, 12.0, 14.0),
             "d": Unknown("1/s", 0, 5, 0.2, 0.08),
@@ -149,8 +139,8 @@ PROBLEMS = [
         "An arm under a known torque: mass, length and inertia at once",
         ["cannot be known"],
         "J and m l^2 act together, m and l in m l only. " + STANDARD,
-        states={"theta": state("rad", 0.2), "omega": state("rad/s", 0.0)},
-        rates={**ANGLE, "omega": "(T - c*omega - m*g*l*sin(theta))/(J + m*l**2)"},
+        states=swing(0.2),
+        rates=turning("(T - c*omega - m*g*l*sin(theta))/(J + m*l**2)"),
         inputs={"T": exact("N m", sines((1.5, 2.0, 0), (1.0, 5.3, 0.5)), 0.02)},
         known={"g": (9.81, "m/s^2")},
         unknown={
@@ -168,8 +158,8 @@ PROBLEMS = [
         "A pendulum with an elastic end stop that it never reaches in the record",
         ["cannot be known", "contact"],
         "What is not touched cannot be known: the stiffness of the stop. " + STANDARD,
-        states={"theta": state("rad", 0.9), "omega": state("rad/s", 0.0)},
-        rates={**ANGLE, "omega": "-p*sin(theta) - d*omega - k_stop*max(theta - 1.3, 0)"},
+        states=swing(0.9),
+        rates=turning("-p*sin(theta) - d*omega - k_stop*max(theta - 1.3, 0)"),
         kinks=["theta - 1.3"],
         unknown={
             "p": Unknown("1/s^2", 1, 80, 12.0, 14.0),
