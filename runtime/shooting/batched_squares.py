@@ -24,8 +24,6 @@ from kinesym.runtime.status import Solve
 Rows = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-#: Share of J of a model that says zero, by which a step may still lower J at the end.
-_ROUNDING = 1e-20
 #: A share of J by which a step may lower it where rounding is larger.
 _NEARLY = 1e-9
 #: The shortest step, as a share of the unknowns.
@@ -64,14 +62,14 @@ class Problem(NamedTuple):
     """Batched least-squares problem.
 
     squares : of points (M, n) of the starts with these numbers (M,); where J does not fall, its
-    derivatives are not looked at. bounds : (S, n) each. size : J of a model whose values are zero.
-    level : least size of a J of which shares are taken, of a likelihood, which may be of any sign.
-    rest : share of J by which a step may still lower it at the end. noise : what measurements do
+    derivatives are not looked at. bounds : (S, n) each. rounding : a decrease of J that is
+    none. level : least size of a J of which shares are taken, of a likelihood, which may be of any
+    sign. rest : share of J by which a step may still lower it at the end. noise : what measurements do
     not tell of J, and as a share of it."""
 
     squares: Callable[[Rows, Array], Squares]
     bounds: tuple[Array, Array]
-    size: float
+    rounding: float
     level: float = 0.0
     rest: float = 1e-11
     noise: tuple[float, float] = (0.0, 0.0)
@@ -203,7 +201,7 @@ def _ended(problem: Problem, now: Iterates, rows: Rows) -> Flags:
     tell; which these are."""
     J, left = now.cost[rows], now.left[rows]
     now.idle[rows] = np.where(left <= problem.told(J), now.idle[rows] + 1, 0)
-    done = left <= problem.rest * problem.share(J) + _ROUNDING * problem.size
+    done = left <= problem.rest * problem.share(J) + problem.rounding
     flat = now.idle[rows] >= _PATIENCE
     for k in np.flatnonzero(done | flat):
         now.status[rows[k]] = str(Solve.CONVERGED if done[k] else Solve.FLAT)

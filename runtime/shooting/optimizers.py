@@ -206,8 +206,12 @@ def _left_of_squares(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> fl
     does not suffer from rounding of the cost; less than rounding of the residuals is none."""
     slopes = trials.jacobian(q).toarray()[:, free]
     left = float(np.sum((basis_of_columns(slopes).T @ trials.residuals(q)) ** 2))
-    rounded = _ROUNDED_RESIDUAL * np.linalg.norm(np.abs(slopes) @ np.abs(q[free]))
-    return left if left > rounded**2 else 0.0
+    return left if left > _rounded(slopes, q[free]) else 0.0
+
+
+def _rounded(slopes: Any, q: Array) -> float:
+    """Sum of squares of the rounding of residuals with these slopes by the unknowns."""
+    return float((_ROUNDED_RESIDUAL * np.linalg.norm(np.abs(slopes) @ np.abs(q))) ** 2)
 
 
 def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float:
@@ -372,10 +376,14 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
         problem.note(at, J, float(np.linalg.norm(g)))
         return Squares(np.array([J]), g[None], bend[None])
 
+    try:
+        rounded = _rounded(trials.jacobian(q), q)
+    except Diverged as error:
+        return Endpoint(q, Solve.NOT_FINITE, str(error))
     low, high = problem.scaled_bounds
     level = float(len(trials.residuals(q))) if trials.scored else 0.0
-    rest, told = _SHARE * how.tolerance, _noise(trials, q)
-    asked = Problem(squares, (low[None], high[None]), 0.0, level, rest, told)
+    share, noise = _SHARE * how.tolerance, _noise(trials, q)
+    asked = Problem(squares, (low[None], high[None]), rounded, level, share, noise)
     found = minimised(asked, problem.scaled(q)[None], how.limit, lambda ended, now: None)
     if not found.status[0]:
         raise KeyboardInterrupt
@@ -391,7 +399,7 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
 def _noise(trials: Simulated, q: Array) -> tuple[float, float]:
     """What measurements do not tell of J, which moves no estimate by more than a hundredth of its
     standard error: of a likelihood, or as a share of J where standard deviations are not known."""
-    if groups_of(trials.trials):
+    if groups_of(trials.trials) or not (trials.measured and trials.weighted):
         return 0.0, _UNTOLD / max(1, len(trials.residuals(q)))
     return _UNTOLD * trials.factor, 0.0
 
