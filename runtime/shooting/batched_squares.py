@@ -62,9 +62,9 @@ class Problem(NamedTuple):
     """Batched least-squares problem.
 
     squares : of points (M, n) of the starts with these numbers (M,); where J does not fall, its
-    derivatives are not looked at. bounds : (S, n) each. rounding : a decrease of J that is
-    none. level : least size of a J of which shares are taken, of a likelihood, which may be of any
-    sign. rest : share of J by which a step may still lower it at the end. noise : what measurements do
+    derivatives are not looked at. bounds : (S, n) each. rounding : a decrease of J that is none.
+    level : least size of a J of which shares are taken, of a likelihood, which may be of any sign.
+    rest : share of J by which a step may still lower it at the end. noise : what measurements do
     not tell of J, and as a share of it."""
 
     squares: Callable[[Rows, Array], Squares]
