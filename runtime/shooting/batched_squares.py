@@ -62,7 +62,7 @@ class Problem(NamedTuple):
     """Batched least-squares problem.
 
     squares : of points (M, n) of the starts with these numbers (M,); where J does not fall, its
-    derivatives are not looked at. bounds : (S, n) each. rounding : a decrease of J that is none.
+    derivatives are not looked at. bounds : (S, n) each. rounding : size of a J that is none.
     level : least size of a J of which shares are taken, of a likelihood, which may be of any sign.
     rest : share of J by which a step may still lower it at the end. noise : what measurements do
     not tell of J, and as a share of it."""
@@ -201,7 +201,8 @@ def _ended(problem: Problem, now: Iterates, rows: Rows) -> Flags:
     tell; which these are."""
     J, left = now.cost[rows], now.left[rows]
     now.idle[rows] = np.where(left <= problem.told(J), now.idle[rows] + 1, 0)
-    done = left <= problem.rest * problem.share(J) + problem.rounding
+    share = problem.share(J)
+    done = (left <= problem.rest * share) | (share <= problem.rounding)
     flat = now.idle[rows] >= _PATIENCE
     for k in np.flatnonzero(done | flat):
         now.status[rows[k]] = str(Solve.CONVERGED if done[k] else Solve.FLAT)
@@ -287,22 +288,22 @@ def _choose(now: Iterates, rows: Rows, step: Array, fall: Array) -> None:
 
 
 def _end_short(problem: Problem, now: Iterates, rows: Rows) -> None:
-    """End starts of which no step lowers J any more, at a minimum because of rounding. Where even
-    the shortest steps do not, models begin anew, until that helps no more; then secants may know
-    the curvature."""
+    """End starts of which no step lowers J any more, where the models say that none would, or the
+    shortest does not either: once with models that begin anew, and secants may know the
+    curvature."""
     J, left = now.cost[rows], now.left[rows]
     least = _NEARLY * problem.share(J)
     short = now.radius[rows] <= _SHORTEST * (1.0 + np.linalg.norm(now.y[rows], axis=1))
-    anew = short & (left > least) & (now.begun[rows] - J > least)
+    ends = short | (left <= least)
+    anew = ends & (now.begun[rows] - J > least)
     on = rows[anew]
     if len(on):
         matrix = now.bend[on] + now.lack[on]
         bent = _steps(problem, now, on, matrix, np.full(len(on), np.inf))[1]
         now.bent[on] = np.where(bent >= 0.0, bent, np.inf)
         now.lack[on], now.uses[on], now.radius[on], now.begun[on] = 0.0, False, _FIRST, J[anew]
-    short &= ~anew
     left = np.where(short, np.minimum(left, now.bent[rows]), left)
-    for k in np.flatnonzero((left <= least) | short):
+    for k in np.flatnonzero(ends & ~anew):
         now.status[rows[k]] = str(Solve.CONVERGED if left[k] <= least[k] else Solve.SMALL_STEP)
 
 
