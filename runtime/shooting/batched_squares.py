@@ -29,7 +29,7 @@ _NEARLY = 1e-9
 #: The shortest step, as a share of the unknowns.
 _SHORTEST = 1e-10
 #: Iterations in a row after which what measurements do not tell ends a start.
-_PATIENCE = 10
+_PATIENCE = 20
 #: Length of the first steps, in units of the unknowns or of their logarithms.
 _FIRST = 1.0
 #: Share of the trust radius that is left to unknowns between their bounds.
@@ -188,7 +188,7 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
     new = np.clip(y + step, *(side[rows] for side in problem.bounds))
     step, found = new - y, problem.squares(rows, new)
     fall = J - found.cost
-    better = (fall > 0.0) & (expected > 0.0)
+    better = fall > 0.0
     _resize(now, rows, step, fall / np.where(expected > 0.0, expected, np.inf), better)
     _choose(now, rows, step, fall)
     now.iterations[rows] += 1

@@ -37,6 +37,8 @@ _REST = 1e-7
 _ROUNDING = 1e-14
 #: Rounding of a residual, as a share of what the unknowns make of it.
 _ROUNDED_RESIDUAL = 1e-13
+#: Errors of a residual by steps that are chosen anew, as such a share.
+_ROUGH_RESIDUAL = 1e-8
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
 #: Share of the objective by which steps of least squares may lower it, over the tolerance.
@@ -206,12 +208,12 @@ def _left_of_squares(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> fl
     does not suffer from rounding of the cost; less than rounding of the residuals is none."""
     slopes = trials.jacobian(q).toarray()[:, free]
     left = float(np.sum((basis_of_columns(slopes).T @ trials.residuals(q)) ** 2))
-    return left if left > _rounded(slopes, q[free]) else 0.0
+    return left if left > _ROUNDED_RESIDUAL**2 * _made(slopes, q[free]) else 0.0
 
 
-def _rounded(slopes: Any, q: Array) -> float:
-    """Sum of squares of the rounding of residuals with these slopes by the unknowns."""
-    return float((_ROUNDED_RESIDUAL * np.linalg.norm(np.abs(slopes) @ np.abs(q))) ** 2)
+def _made(slopes: Any, q: Array) -> float:
+    """Sum of squares of what the unknowns make of residuals with these slopes."""
+    return float(np.linalg.norm(np.abs(slopes) @ np.abs(q)) ** 2)
 
 
 def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float:
@@ -377,7 +379,7 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
         return Squares(np.array([J]), g[None], bend[None])
 
     try:
-        rounded = _rounded(trials.jacobian(q), q)
+        rounded = _ROUNDED_RESIDUAL**2 * _made(trials.jacobian(q), q)
     except Diverged as error:
         return Endpoint(q, Solve.NOT_FINITE, str(error))
     low, high = problem.scaled_bounds
@@ -388,6 +390,9 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
     if not found.status[0]:
         raise KeyboardInterrupt
     status, at = Solve(found.status[0]), problem.at(found.y[0])
+    if status is Solve.SMALL_STEP:
+        rough = found.left[0] <= _ROUGH_RESIDUAL**2 * _made(trials.jacobian(at), at)
+        status = Solve.ROUNDED if rough else status
     if status is not Solve.FLAT:
         return Endpoint(at, status, status.sentence)
     loose = np.array(trials.unknowns.names)[np.abs(found.full[0]) > _LOOSE]
