@@ -324,12 +324,16 @@ class Shooting(Displayed):
         """Minimise the objective.
 
         guess : see `pack`. optimizer : "bfgs" (SciPy's L-BFGS-B), "steepest-descent" (with a line
-        search), "least-squares" (SciPy's trust region with exact Jacobian; for sums of squares) or
-        "ipopt" (Gauss-Newton Hessian for sums of squares). scale : work in q divided by the size of
-        the guess, samples of inputs that are zero by what lowers the objective most; without it,
-        parameters of different magnitude stall gradient methods.
-        max_iterations : default 500; simulations with derivatives for "least-squares".
-        tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
+        search), "least-squares" (Gauss-Newton or Fisher's scoring within a trust region and the
+        bounds; for sums of squares and likelihoods of fitted noise) or "ipopt" (Gauss-Newton
+        Hessian for sums of squares). scale : work in q divided by the size of the guess, samples of
+        inputs that are zero by what lowers the objective most; without it, parameters of different
+        magnitude stall gradient methods.
+        max_iterations : default 500. tolerance : of the gradient in scaled unknowns, relative to
+        the objective at the guess; of "least-squares", of what a step may still lower in the
+        objective, relative to that, in thousandths. It also ends, with the status "flat" and the
+        names of what is loose, where for twenty iterations no step would raise the log likelihood
+        by 5e-5, which moves no estimate by more than a hundredth of its standard error.
         options : further options of the optimiser. progress : None shows it only on a terminal or
             in a notebook.
         ladder : unless the fit from the guess leaves nothing but noise, solve again from where

@@ -68,6 +68,11 @@ class Solve(Status):
         "converged as far as rounding allows, not to the tolerance that was asked for",
         7,  # none of IPOPT
     )
+    FLAT = (
+        "flat",
+        "converged as far as the measurements tell: they hardly depend on what is left",
+        8,  # none of IPOPT
+    )
     INFEASIBLE = (
         "infeasible",
         "IPOPT stopped at a point of local infeasibility; another guess, scaling or barrier "
@@ -133,7 +138,8 @@ class Solve(Status):
     def success(self) -> bool:
         """Whether the result is a minimum, of IPOPT one that meets its tolerances (the acceptable
         ones count, and where rounding allows no more the default ones)."""
-        return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.ROUNDED, Solve.FEASIBLE)
+        good = (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.ROUNDED, Solve.FEASIBLE, Solve.FLAT)
+        return self in good
 
 
 class Factors(Status):

@@ -1,11 +1,11 @@
 """Batched nonlinear least squares within bounds: few unknowns, many starts at once.
 
-Each start makes Gauss-Newton steps within a trust region. If residuals stay large, the Gauss-Newton
-matrix lacks their curvature, which is approximated by secants of the gradient, as in NL2SOL
-(Dennis, Gay, Welsch 1981, ACM Transactions on Mathematical Software 7:348), here by the symmetric
-formula of Powell (1970), which divides by nothing small. Secants are used after a step that lowers
-J by less than a fifth (Fletcher and Xu 1987, IMA Journal of Numerical Analysis 7:371). Bounds are
-kept by projection. Starts are independent, except that those that fall behind are stopped.
+Each start steps to the minimum of a quadratic model of J within a trust region and the bounds. The
+model is that of Gauss and Newton, or adds the curvature of the residuals by secants of the
+gradient, whichever has told better what the last step does to J, as in NL2SOL (Dennis, Gay, Welsch
+1981, ACM Transactions on Mathematical Software 7:348). The same serves likelihoods, with Fisher's
+information in place of the matrix of Gauss and Newton. Starts are independent, except that those
+that fall behind are stopped.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from kinesym.runtime.status import Solve
 Rows = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-#: Share of J by which a step may still lower it at the end.
-_REST = 1e-11
-#: Share of J of a model that says zero, by which a step may still lower J at the end.
-_ROUNDING = 1e-20
-#: A share of J by which a step may lower it where steps are as small as rounding.
-_NEARLY = 1e-7
+#: A share of J by which a step may lower it where rounding is larger.
+_NEARLY = 1e-9
 #: The shortest step, as a share of the unknowns.
-_SHORTEST = 1e-14
-#: A step that lowers J by this share keeps the matrix of Gauss and Newton.
-_FALLS = 0.2
+_SHORTEST = 1e-10
+#: Iterations in a row after which what measurements do not tell ends a start.
+_PATIENCE = 20
+#: Length of the first steps, in units of the unknowns or of their logarithms.
+_FIRST = 1.0
+#: Share of the trust radius that is left to unknowns between their bounds.
+_LEAST = 1e-3
 #: Iterations between two looks at hopeless starts.
 _LOOK = 10
 #: Iterations before the first look.
 _FAIR = 30
 #: Share of the largest eigenvalue that counts as none.
 _SINGULAR = 1e-14
-#: Share below which secants speak, where squares of straight residuals may be flat.
+#: Cosine of a step and the change of its gradient above which J is a bowl along it.
 _FLAT = 1e-8
 #: Newton's iterations for the length of a step.
 _LENGTHS = 8
@@ -61,14 +61,22 @@ class Squares(NamedTuple):
 class Problem(NamedTuple):
     """Batched least-squares problem.
 
-    squares : of points (M, n) of the starts with these numbers (M,). bounds : (S, n) each. size : J
-    of a model whose values are zero. level : least size of a J of which shares are taken, of a
-    likelihood, which may be of any sign."""
+    squares : of points (M, n) of the starts with these numbers (M,); where J does not fall, its
+    derivatives are not looked at. bounds : (S, n) each. rounding : size of a J that is none.
+    level : least size of a J of which shares are taken, of a likelihood, which may be of any sign.
+    rest : share of J by which a step may still lower it at the end. noise : what measurements do
+    not tell of J, and as a share of it."""
 
     squares: Callable[[Rows, Array], Squares]
     bounds: tuple[Array, Array]
-    size: float
+    rounding: float
     level: float = 0.0
+    rest: float = 1e-11
+    noise: tuple[float, float] = (0.0, 0.0)
+
+    def told(self, J: Array) -> Array:
+        """Least decrease of J that measurements tell."""
+        return np.maximum(self.noise[0], self.noise[1] * np.abs(J))
 
     def share(self, J: Array) -> Array:
         """Size of J, of which shares are taken."""
@@ -77,18 +85,26 @@ class Problem(NamedTuple):
 
 @dataclass
 class Iterates:
-    """Iterates of all starts: y (S, n), J, its gradient, its matrix with secants and without, trust
-    radius and length of the last step, J at the last look, and the status, "" while it runs. trace
-    : numbers, J and y of those that moved, by iteration."""
+    """Iterates of all starts: y (S, n), J, its gradient, its matrix of Gauss and Newton, what that
+    lacks by secants and whether the model uses it, trust radius, full step of Gauss and Newton
+    within the bounds, decrease of J that is left by the models, iterations in a row in which
+    measurements do not tell it, J at the last look, J where the models began anew and its decrease
+    that secants told there, and the status, "" while it runs. trace : numbers, J and y of those
+    that moved, by iteration."""
 
     y: Array
     cost: Array
     gradient: Array
-    matrix: Array
     bend: Array
+    lack: Array
+    uses: Flags
     radius: Array
-    last: Array
+    full: Array
+    left: Array
+    idle: NDArray[np.intp]
     seen: Array
+    begun: Array
+    bent: Array
     iterations: NDArray[np.intp]
     status: list[str]
     trace: list[tuple[Rows, Array, Array]] = field(default_factory=list)
@@ -137,16 +153,20 @@ def _begun(problem: Problem, y: Array) -> Iterates:
     every = np.arange(len(y))
     y = np.clip(y, *problem.bounds)
     first = problem.squares(every, y)
-    length = np.linalg.norm(y, axis=1)
     return Iterates(
         y=y,
         cost=first.cost,
         gradient=first.gradient,
-        matrix=first.bend.copy(),
         bend=first.bend,
-        radius=np.where(length > 0.0, length, 1.0),
-        last=np.full(len(y), np.inf),
+        lack=np.zeros_like(first.bend),
+        uses=np.zeros(len(y), dtype=bool),
+        radius=np.full(len(y), _FIRST),
+        full=np.zeros_like(y),
+        left=np.full(len(y), np.inf),
+        idle=np.zeros(len(y), dtype=np.intp),
         seen=first.cost.copy(),
+        begun=np.full(len(y), np.inf),
+        bent=np.full(len(y), np.inf),
         iterations=np.zeros(len(y), dtype=np.intp),
         status=["" if np.isfinite(J) else str(Solve.NOT_FINITE) for J in first.cost],
         trace=[(every, first.cost.copy(), y.copy())],
@@ -155,56 +175,70 @@ def _begun(problem: Problem, y: Array) -> Iterates:
 
 def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
     """Iterate these starts once, unless they have converged."""
-    low, high = (side[rows] for side in problem.bounds)
-    y, J, g = now.y[rows], now.cost[rows], now.gradient[rows]
-    free = ~(((y <= low) & (g > 0.0)) | ((y >= high) & (g < 0.0)))
-    steps, left = _steps(problem, now, rows, np.where(free, g, 0.0), free)
-    done = left <= _REST * problem.share(J) + _ROUNDING * problem.size
-    for k in np.flatnonzero(done):
-        now.status[rows[k]] = str(Solve.CONVERGED)
-    on = ~done
-    rows, [y, J, g, left, steps] = rows[on], [part[on] for part in (y, J, g, left, steps)]
-    if not len(rows):
+    y, J = now.y[rows], now.cost[rows]
+    full, left = _steps(problem, now, rows, now.bend[rows], np.full(len(rows), np.inf))
+    model = now.bend[rows] + now.uses[rows, None, None] * now.lack[rows]
+    step, expected = _steps(problem, now, rows, model, now.radius[rows])
+    left = np.maximum(np.where(left >= 0.0, left, np.inf), expected)
+    now.full[rows], now.left[rows] = full, left
+    on = ~_ended(problem, now, rows)
+    if not on.any():
         return
-    new = np.clip(y + steps, low[on], high[on])
+    rows, [y, J, step, expected] = rows[on], [part[on] for part in (y, J, step, expected)]
+    new = np.clip(y + step, *(side[rows] for side in problem.bounds))
     step, found = new - y, problem.squares(rows, new)
-    bent = np.einsum("kij,kj->ki", now.matrix[rows], step)
-    expected = -np.einsum("ki,ki->k", g + 0.5 * bent, step)
-    better = (found.cost < J) & (expected > 0.0)
-    _resize(now, rows, step, (J - found.cost) / np.where(expected > 0.0, expected, np.inf), better)
+    fall = J - found.cost
+    better = fall > 0.0
+    _resize(now, rows, step, fall / np.where(expected > 0.0, expected, np.inf), better)
+    _choose(now, rows, step, fall)
     now.iterations[rows] += 1
-    _end_short(problem, now, rows[~better], left[~better])
-    _moved(
-        problem, now, rows[better], new[better], step[better], Squares(*(f[better] for f in found))
-    )
+    _end_short(problem, now, rows[~better])
+    _moved(now, rows[better], new[better], step[better], Squares(*(f[better] for f in found)))
+
+
+def _ended(problem: Problem, now: Iterates, rows: Rows) -> Flags:
+    """End the starts that no step would lower any more, or for long by nothing that measurements
+    tell; which these are."""
+    J, left = now.cost[rows], now.left[rows]
+    now.idle[rows] = np.where(left <= problem.told(J), now.idle[rows] + 1, 0)
+    share = problem.share(J)
+    done = (left <= problem.rest * share) | (share <= problem.rounding)
+    flat = now.idle[rows] >= _PATIENCE
+    for k in np.flatnonzero(done | flat):
+        now.status[rows[k]] = str(Solve.CONVERGED if done[k] else Solve.FLAT)
+    return np.asarray(done | flat)
 
 
 def _steps(
-    problem: Problem, now: Iterates, rows: Rows, g: Array, free: Flags
+    problem: Problem, now: Iterates, rows: Rows, matrix: Array, radius: Array
 ) -> tuple[Array, Array]:
-    """Trust-region steps (M, n) of the free unknowns, and the predicted decrease of J by full
-    steps, (M,), with secants or without, whichever is larger; for negative curvature by the step
-    itself."""
-    values, vectors = _axes(now.matrix[rows], free)
-    along = np.einsum("kij,ki->kj", vectors, g)
-    bowl = values[:, 0] > 0.0  # else J bends downwards
-    radius = np.where(bowl, now.radius[rows], np.minimum(now.radius[rows], 4.0 * now.last[rows]))
-    lengths = _lengths(along, values, radius)
-    here = (along * lengths - 0.5 * values * lengths**2).sum(axis=1)
-    left = np.where(bowl, _fall(along, values, _SINGULAR), here)
-    near = np.flatnonzero(left <= _NEARLY * problem.share(now.cost[rows]))
-    if len(near):
-        plain, axes = _axes(now.bend[rows[near]], free[near])
-        slopes = np.einsum("kij,ki->kj", axes, g[near])
-        left[near] = np.maximum(left[near], _fall(slopes, plain, _FLAT))
-    return -np.einsum("kij,kj->ki", vectors, lengths), left
-
-
-def _fall(along: Array, values: Array, least: float) -> Array:
-    """Decrease of J to the minimum of its quadratic model, from slopes along its axes; eigenvalues
-    are at least this share of the largest."""
-    floor = least * values[:, -1:] + np.finfo(float).tiny
-    return np.asarray(0.5 * (along**2 / np.maximum(values, floor)).sum(axis=1))
+    """Steps (M, n) to the minimum of quadratic models with these matrices, within trust radius and
+    bounds, and the decrease (M,) that the models predict. Unknowns that would pass a bound are set
+    to it, those first that would pass it by most, until none does."""
+    y, g = now.y[rows], now.gradient[rows]
+    low, high = bounds = [side[rows] - y for side in problem.bounds]
+    free = ~(((low >= 0.0) & (g > 0.0)) | ((high <= 0.0) & (g < 0.0)))
+    step, fall, on = np.zeros_like(g), np.zeros(len(g)), np.arange(len(g))
+    for _ in range(g.shape[1] + 1):
+        A, left, fixed = matrix[on], free[on], np.where(free[on], 0.0, step[on])
+        bent = np.einsum("kij,kj->ki", A, fixed)
+        values, vectors = _axes(A, left)
+        along = np.einsum("kij,ki->kj", vectors, np.where(left, g[on] + bent, 0.0))
+        rest = radius[on] ** 2 - (fixed**2).sum(axis=1)
+        lengths = _lengths(along, values, np.sqrt(np.maximum(rest, (_LEAST * radius[on]) ** 2)))
+        step[on] = fixed - np.where(left, np.einsum("kij,kj->ki", vectors, lengths), 0.0)
+        fall[on] = (along * lengths - 0.5 * values * lengths**2).sum(axis=1)
+        fall[on] -= (fixed * (g[on] + 0.5 * bent)).sum(axis=1)
+        within = np.clip(step[on], *(side[on] for side in bounds))
+        with np.errstate(invalid="ignore"):
+            share = np.where(within == step[on], 1.0, within / step[on])
+        least = share.min(axis=1)
+        step[on] = np.where(left, within, step[on])
+        free[on] &= (share == 1.0) | (share > 2.0 * least[:, None])
+        on = on[least < 1.0]
+        if not len(on):
+            break
+    return step, fall
 
 
 def _axes(matrix: Array, free: Flags) -> tuple[Array, Array]:
@@ -239,34 +273,61 @@ def _lengths(along: Array, values: Array, radius: Array) -> Array:
 def _resize(now: Iterates, rows: Rows, step: Array, ratio: Array, better: Flags) -> None:
     """Update the trust radius after a step that has lowered J by `ratio` times the prediction."""
     length, radius = np.linalg.norm(step, axis=1), now.radius[rows]
-    poor, full = ~better | ~(ratio >= 0.25), (ratio > 0.75) & (length > 0.95 * radius)
+    poor, full = ~better | ~(ratio >= 0.25), (ratio > 0.75) & (length > 0.9 * radius)
     now.radius[rows] = np.where(poor, 0.25 * length, np.where(full, 2.0 * radius, radius))
 
 
-def _end_short(problem: Problem, now: Iterates, rows: Rows, left: Array) -> None:
-    """End starts of which no step lowers J any more, at a minimum because of rounding."""
+def _choose(now: Iterates, rows: Rows, step: Array, fall: Array) -> None:
+    """Choose the model, with secants or without, that has told better by how much J falls."""
+    gauss, more = (
+        0.5 * np.einsum("ki,kij,kj->k", step, A[rows], step) for A in (now.bend, now.lack)
+    )
+    told = -np.einsum("ki,ki->k", now.gradient[rows], step) - gauss
+    better = np.abs(told - more - fall) < np.abs(told - fall)
+    now.uses[rows] = np.where(np.isfinite(fall) & (more != 0.0), better, now.uses[rows])
+
+
+def _end_short(problem: Problem, now: Iterates, rows: Rows) -> None:
+    """End starts of which no step lowers J any more, where the models say that none would, or the
+    shortest does not either: once with models that begin anew, and secants may know the
+    curvature."""
+    J, left = now.cost[rows], now.left[rows]
+    least = _NEARLY * problem.share(J)
     short = now.radius[rows] <= _SHORTEST * (1.0 + np.linalg.norm(now.y[rows], axis=1))
-    for k, rest in zip(rows[short], left[short], strict=True):
-        nearly = rest <= _NEARLY * problem.share(now.cost[k])
-        now.status[k] = str(Solve.CONVERGED if nearly else Solve.SMALL_STEP)
+    ends = short | (left <= least)
+    anew = ends & (now.begun[rows] - J > least)
+    on = rows[anew]
+    if len(on):
+        matrix = now.bend[on] + now.lack[on]
+        bent = _steps(problem, now, on, matrix, np.full(len(on), np.inf))[1]
+        now.bent[on] = np.where(bent >= 0.0, bent, np.inf)
+        now.lack[on], now.uses[on], now.radius[on], now.begun[on] = 0.0, False, _FIRST, J[anew]
+    left = np.where(short, np.minimum(left, now.bent[rows]), left)
+    for k in np.flatnonzero(ends & ~anew):
+        now.status[rows[k]] = str(Solve.CONVERGED if left[k] <= least[k] else Solve.SMALL_STEP)
 
 
-def _moved(
-    problem: Problem, now: Iterates, rows: Rows, y: Array, step: Array, found: Squares
-) -> None:
-    """Set the next iterates, with their matrices."""
-    base = found.bend + now.matrix[rows] - now.bend[rows]
-    miss = found.gradient - now.gradient[rows] - np.einsum("kij,kj->ki", base, step)
-    length = np.linalg.norm(step, axis=1)
-    along, miss = step / length[:, None], miss / length[:, None]
+def _moved(now: Iterates, rows: Rows, y: Array, step: Array, found: Squares) -> None:
+    """Set the next iterates; the secants of what their matrices lack first shrink to the size that
+    the last step shows."""
+    change = found.gradient - now.gradient[rows]
+    lacks = change - np.einsum("kij,kj->ki", found.bend, step)
+    seen = np.abs(np.einsum("ki,kij,kj->k", step, now.lack[rows], step))
+    shown = np.abs((step * lacks).sum(axis=1))
+    lack = (
+        now.lack[rows] * np.minimum(1.0, shown / np.where(seen > 0.0, seen, np.inf))[:, None, None]
+    )
+    bowl = (change * step).sum(axis=1) > _FLAT * np.linalg.norm(change, axis=1) * np.linalg.norm(
+        step, axis=1
+    )
+    along = np.where(bowl[:, None], change, step)
+    along = along / (along * step).sum(axis=1)[:, None]
+    miss = lacks - np.einsum("kij,kj->ki", lack, step)
     gain = miss[:, :, None] * along[:, None, :]
-    twice = np.einsum("kii->k", gain)[:, None, None] * along[:, :, None] * along[:, None, :]
-    gain = gain + gain.swapaxes(1, 2) - twice
-    J = now.cost[rows]
-    steady = J - found.cost < _FALLS * problem.share(J)
-    now.matrix[rows] = np.where(steady[:, None, None], base + gain, found.bend)
+    twice = (miss * step).sum(axis=1)[:, None, None] * along[:, :, None] * along[:, None, :]
+    now.lack[rows] = lack + gain + gain.swapaxes(1, 2) - twice
     now.bend[rows], now.gradient[rows], now.cost[rows] = found.bend, found.gradient, found.cost
-    now.y[rows], now.last[rows] = y, length
+    now.y[rows] = y
     now.trace.append((rows, found.cost, y))
 
 
@@ -277,5 +338,5 @@ def _stop_behind(now: Iterates, iteration: int, limit: int) -> None:
     J, fall = now.cost[rows], (now.seen[rows] - now.cost[rows]) / _LOOK
     now.seen = now.cost.copy()
     if iteration >= _FAIR:
-        for k in rows[J - (limit - iteration) * fall > best]:
+        for k in rows[J - (limit - iteration) * fall > best + _NEARLY * abs(best)]:
             now.status[k] = BEHIND

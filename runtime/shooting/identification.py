@@ -117,9 +117,8 @@ class Identification:
             return None
         squares = is_squares(trials, "bfgs") and not trials.unknowns.inputs
         if squares and (low < high).all():
-            loose = {} if trials.scored else {"ftol": _LOOSE, "xtol": _LOOSE}
             most = min(_MOST_FIRST if first else _MOST, chosen.limit)
-            chosen = Chosen("least-squares", chosen.scale, chosen.progress, _LOOSE, most, loose)
+            chosen = Chosen("least-squares", chosen.scale, chosen.progress, _LOOSE, most, {})
         task = self.weighed(first_std(trials.trials)) if self.reweighs else self.task
         return minimised(task.trials, task.bounds, q, chosen)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, tril
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.noise import groups_of
 from kinesym.runtime.ipopt.driver import IpoptProblem, Start, Watch, run
 from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
@@ -27,6 +28,7 @@ from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.simulation.stepper import Diverged
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
@@ -38,8 +40,16 @@ _ROUNDING = 1e-14
 _ROUNDED_RESIDUAL = 1e-13
 #: Share of the largest information, below which that says nothing of the curvature.
 _FLAT = 1e-8
+#: Errors of a residual by steps that are chosen anew, as such a share.
+_ROUGH_RESIDUAL = 1e-8
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
+#: Share of the objective by which steps of least squares may lower it, over the tolerance.
+_SHARE = 1e-3
+#: Decrease of -2 log L of a step of a hundredth of a standard error.
+_UNTOLD = 1e-4
+#: A full step in scaled unknowns of what measurements leave loose.
+_LOOSE = 0.1
 
 
 @dataclass(frozen=True)
@@ -167,7 +177,8 @@ def minimise(problem: Minimisation, q: Array) -> Endpoint:
     if J - best.objective > 1e-9 * abs(best.objective) + _ROUNDING * problem.unit:
         words = f"{Solve.RISEN.sentence}; at the end: {found.message}"
         return Endpoint(best.values, Solve.RISEN, words)
-    return checked(problem, found) if found.status.success else found
+    own = problem.how.optimizer == "least-squares"  # which has looked at all bounds
+    return checked(problem, found) if found.status.success and not own else found
 
 
 def checked(problem: Minimisation, found: Endpoint) -> Endpoint:
@@ -213,8 +224,12 @@ def _left_of_squares(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> fl
     does not suffer from rounding of the cost; less than rounding of the residuals is none."""
     slopes = trials.jacobian(q).toarray()[:, free]
     left = float(np.sum((basis_of_columns(slopes).T @ trials.residuals(q)) ** 2))
-    rounded = _ROUNDED_RESIDUAL * np.linalg.norm(np.abs(slopes) @ np.abs(q[free]))
-    return left if left > rounded**2 else 0.0
+    return left if left > _ROUNDED_RESIDUAL**2 * _made(slopes, q[free]) else 0.0
+
+
+def _made(slopes: Any, q: Array) -> float:
+    """Sum of squares of what the unknowns make of residuals with these slopes."""
+    return float(np.linalg.norm(np.abs(slopes) @ np.abs(q)) ** 2)
 
 
 def _left_of_scores(problem: Minimisation, q: Array, free: NDArray[np.bool_]) -> float:
@@ -355,77 +370,71 @@ def bfgs(problem: Minimisation, q: Array) -> Endpoint:
     return Endpoint(problem.at(found.x), status, _said(found.message))
 
 
-def trust_region(problem: Minimisation, q: Array) -> Endpoint:
-    """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals; of
-    a likelihood that is no sum of squares `scoring`, with absolute values `over_kinks`."""
-    if problem.trials.kinked:
+def least_squares(problem: Minimisation, q: Array) -> Endpoint:
+    """Gauss-Newton steps within a trust region and the bounds, see `batched_squares`; for a
+    likelihood that is no sum of squares Fisher's scoring, with the slopes of scores; with absolute
+    values `over_kinks`."""
+    trials, how = problem.trials, problem.how
+    if trials.kinked:
         return over_kinks(problem, q)
-    if problem.trials.scored:
-        return scoring(problem, q)
-    trials, unit = problem.trials, np.sqrt(problem.unit)
-    count = len(trials.residuals(q))
-
-    def values(y: Array) -> Array:
-        r = trials.tried_residuals(problem.at(y)) / unit
-        return r if np.isfinite(r).all() else np.full(count, 1e10)
-
-    def slopes(y: Array) -> Array:
-        at = problem.at(y)
-        r, matrix = trials.residuals(at), trials.jacobian(at).toarray() * problem.slopes(at)
-        problem.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
-        return matrix / unit
-
-    if "loss" in problem.how.options:
+    if "loss" in how.options:
         raise ValueError(
             "least-squares has no option loss: standard errors and other optimisers would not know "
             "of it; give objective=ks.LeastSquares(loss='huber')"
         )
-    _refuse(problem.how.options, _TRUST_REGION, "least-squares")
+    _refuse(how.options, (), "least-squares")
     low, high = problem.bounds
     for name in np.array(trials.unknowns.names)[low == high]:
         raise ValueError(
             f"the bounds of {name} are equal; give it as known, or use another optimiser than "
             "least-squares"
         )
-    low, high = problem.scaled_bounds
-    inside = np.clip(problem.scaled(q), low, high)
-    settings: dict[str, Any] = {"gtol": problem.how.tolerance, "ftol": 1e-15, "xtol": 1e-14}
-    settings |= {"max_nfev": problem.how.limit, **problem.how.options}
-    found = scipy.optimize.least_squares(
-        values, inside, jac=slopes, bounds=(low, high), method="trf", **settings
-    )
-    status = Solve.CONVERGED if found.status > 0 else Solve.ITERATION_LIMIT
-    return Endpoint(problem.at(found.x), status, _said(found.message))
-
-
-def scoring(problem: Minimisation, q: Array) -> Endpoint:
-    """Fisher's scoring within a trust region: Newton's steps with the information that is expected,
-    S'S of the slopes S of the scores, and secants for what that lacks."""
-    trials = problem.trials
-    _refuse(problem.how.options, (), "least-squares of a likelihood that is no sum of squares")
 
     def squares(rows: NDArray[np.intp], points: Array) -> Squares:
         at, n = problem.at(points[0]), points.shape[1]
-        none = Squares(np.array([np.inf]), np.zeros((1, n)), np.zeros((1, n, n)))
         J = trials.cost(at)
-        if not np.isfinite(J):
+        none = Squares(np.array([J]), np.zeros((1, n)), np.zeros((1, n, n)))
+        if not (problem.history[-1].objective if problem.history else np.inf) > J:
             return none
         try:
-            S = trials.jacobian(at).toarray() * problem.slopes(at)
-            g = problem.gradient(points[0])
+            r, S = trials.residuals(at), trials.jacobian(at).toarray() * problem.slopes(at)
         except Diverged:  # a step can be singular where the run reaches its end
-            return none
-        if not problem.history or problem.history[-1].objective > J:
-            problem.note(at, J, float(np.linalg.norm(g)))
-        return Squares(np.array([J]), g[None], 2.0 * (S.T @ S)[None])
+            return none._replace(cost=np.array([np.inf]))
+        g, bend = 2.0 * (S.T @ r), 2.0 * (S.T @ S)
+        if not (np.isfinite(g).all() and np.isfinite(bend).all()):
+            return none._replace(cost=np.array([np.inf]))
+        problem.note(at, J, float(np.linalg.norm(g)))
+        return Squares(np.array([J]), g[None], bend[None])
 
-    (low, high), level = problem.scaled_bounds, _level(trials, q)
-    asked = Problem(squares, (low[None], high[None]), 0.0, level)
-    found = minimised(asked, problem.scaled(q)[None], problem.how.limit, lambda ended, now: None)
+    try:
+        rounded = _ROUNDED_RESIDUAL**2 * _made(trials.jacobian(q), q)
+    except Diverged as error:
+        return Endpoint(q, Solve.NOT_FINITE, str(error))
+    low, high = problem.scaled_bounds
+    level = _level(trials, q)
+    share, noise = _SHARE * how.tolerance, _noise(trials, q)
+    asked = Problem(squares, (low[None], high[None]), rounded, level, share, noise)
+    found = minimised(asked, problem.scaled(q)[None], how.limit, lambda ended, now: None)
     if not found.status[0]:
         raise KeyboardInterrupt
-    status = Solve(found.status[0])
-    return Endpoint(problem.at(found.y[0]), status, status.sentence)
+    status, at = Solve(found.status[0]), problem.at(found.y[0])
+    if status is Solve.SMALL_STEP:
+        rough = found.left[0] <= _ROUGH_RESIDUAL**2 * _made(trials.jacobian(at), at)
+        status = Solve.ROUNDED if rough else status
+    if status is not Solve.FLAT:
+        return Endpoint(at, status, status.sentence)
+    loose = np.array(trials.unknowns.names)[np.abs(found.full[0]) > _LOOSE]
+    along = f" along {listed(loose)}" if len(loose) else ""
+    words = f"a step{along} would lower the objective by {found.left[0]:.1e}"
+    return Endpoint(at, status, f"{status.sentence}; {words}")
+
+
+def _noise(trials: Simulated, q: Array) -> tuple[float, float]:
+    """What measurements do not tell of J, which moves no estimate by more than a hundredth of its
+    standard error: of a likelihood, or as a share of J where standard deviations are not known."""
+    if groups_of(trials.trials) or not (trials.measured and trials.weighted):
+        return 0.0, _UNTOLD / max(1, len(trials.residuals(q)))
+    return _UNTOLD * trials.factor, 0.0
 
 
 def over_kinks(problem: Minimisation, q: Array) -> Endpoint:
@@ -454,7 +463,6 @@ def _said(message: Any) -> str:
 
 
 _BFGS = ("maxcor", "ftol", "gtol", "maxfun", "maxiter", "maxls")
-_TRUST_REGION = ("ftol", "xtol", "gtol", "max_nfev", "tr_solver", "tr_options")
 
 
 def _refuse(options: Mapping[str, Any], known: Sequence[str], optimizer: str) -> None:
@@ -567,5 +575,5 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "bfgs": Optimizer(bfgs),
     "ipopt": Optimizer(ipopt, equations=True),
     "steepest-descent": Optimizer(steepest_descent),
-    "least-squares": Optimizer(trust_region, squares=True, kinks=True),
+    "least-squares": Optimizer(least_squares, squares=True, kinks=True),
 }

@@ -169,7 +169,7 @@ def simulated(unknown, std=WITH_STD, initial=START, **more):
         (
             lambda: simulated({k: (1, 30), c: (0.25, 1)}),
             NEAR,
-            {"optimizer": "least-squares", "options": {"xtol": 1e-12}},
+            {"optimizer": "bfgs", "options": {"maxcor": 20}},
         ),
         # standard deviations that are found in turn
         (lambda: simulated({k: (1, 30), c: None}, {}), NEAR, {}),

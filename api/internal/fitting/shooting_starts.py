@@ -39,6 +39,9 @@ _MOST_ROWS = 200
 #: Most of these at all nodes: a limit of memory.
 _MOST_NUMBERS = 2_000_000
 
+#: Share of J of a model that says zero, by which a step may still lower J at the end.
+_ROUNDING = 1e-20
+
 #: Makes a fit of iterates that end at a minimum.
 Whole = Callable[[Sequence[Step]], Any]
 
@@ -195,7 +198,7 @@ class _Group:
         every = Scale(self._sizes, self._log)
         self.first = every.scaled(points)
         low, high = (every.scaled(np.broadcast_to(s, points.shape)) for s in given.bounds)
-        self.problem = Problem(self._scaled, (low, high), squares.size)
+        self.problem = Problem(self._scaled, (low, high), _ROUNDING * squares.size)
 
     def _natural(self, rows: Rows, y: Array) -> Array:
         """q (M, n), within the bounds in spite of rounding."""

@@ -65,7 +65,9 @@ def slopes_of(function, q):
 def ends(function, starts, low=-np.inf, high=np.inf, limit=200):
     starts = np.array(starts, dtype=float)
     bounds = tuple(np.broadcast_to(np.array(s, float), starts.shape) for s in (low, high))
-    return minimised(Problem(squares(function), bounds, 1.0), starts, limit, lambda rows, now: None)
+    return minimised(
+        Problem(squares(function), bounds, 1e-20), starts, limit, lambda rows, now: None
+    )
 
 
 def scattered(about, factor, count=20, seed=0):
@@ -161,5 +163,5 @@ def test_ctrl_c_keeps_those_that_have_ended():
 
     starts = np.array([[1.0, 1.0], [-1.2, 1.0]])
     bounds = (np.full_like(starts, -np.inf), np.full_like(starts, np.inf))
-    found = minimised(Problem(interrupted, bounds, 1.0), starts, 200, lambda rows, now: None)
+    found = minimised(Problem(interrupted, bounds, 1e-20), starts, 200, lambda rows, now: None)
     assert found.status == ["converged", ""]

@@ -17,7 +17,7 @@ class Straight:
     """Residuals SLOPES q - NOISE, whose sum of squares is rounded to so many digits of itself; or
     another cost, with its gradient."""
 
-    scored = kinked = False
+    scored, kinked, measured, trials = False, False, False, ()
 
     def __init__(self, rounding=0.0, cost=None, gradient=None):
         owned = SimpleNamespace(names=(), log=np.zeros(0, dtype=bool))
