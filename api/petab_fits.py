@@ -27,9 +27,10 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 
-#: Length of a record whose only samples are at its start, and share by which one is longer that
-#: ends where a period begins.
-_SHORT, _MORE = 1.0, 1e-6
+#: Length of a record whose only samples are at its start.
+_SHORT = 1.0
+#: Share by which a record is longer that ends where a period begins.
+_MORE = 1e-6
 #: Length of a record that begins in a measured steady state, which is sought over as long a time,
 #: and longer ones.
 _LONG = 1e4

@@ -391,8 +391,10 @@ class SmoothTrials(Simulated):
                 sweep = ChosenSteps.of(trial.run, trial.raw, *about)
             elif trial.stages is not None:
                 sweep = self._chain(trial.raw.ivp, trial.stages)
-            met = bool(stops) and not isinstance(sweep, Run)
-            found.append(Interrupted(sweep, stops) if met else sweep)
+            if stops and not isinstance(sweep, Run):
+                found.append(Interrupted(sweep, stops))
+            else:
+                found.append(sweep)
         return found
 
     def _chain(self, ivp: IVP, stages: tuple[Array, Array]) -> Chain:
