@@ -176,11 +176,15 @@ def _begun(problem: Problem, y: Array) -> Iterates:
 def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
     """Iterate these starts once, unless they have converged."""
     y, J = now.y[rows], now.cost[rows]
-    full, left = _steps(problem, now, rows, now.bend[rows], np.full(len(rows), np.inf))
     model = now.bend[rows] + now.uses[rows, None, None] * now.lack[rows]
     step, expected = _steps(problem, now, rows, model, now.radius[rows])
-    left = np.maximum(np.where(left >= 0.0, left, np.inf), expected)
-    now.full[rows], now.left[rows] = full, left
+    now.left[rows] = np.inf
+    near = expected <= np.maximum(problem.told(J), _NEARLY * problem.share(J))
+    if near.any():
+        which = rows[near]
+        full, left = _steps(problem, now, which, now.bend[which], np.full(len(which), np.inf))
+        left = np.where(left >= 0.0, left, np.inf)
+        now.full[which], now.left[which] = full, np.maximum(left, expected[near])
     on = ~_ended(problem, now, rows)
     if not on.any():
         return

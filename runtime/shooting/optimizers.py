@@ -430,9 +430,8 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
 
 
 def _noise(trials: Simulated, q: Array) -> tuple[float, float]:
-    """Decrease of J that measurements do not tell, as it moves no estimate by more than a hundredth
-    of its standard error: of a likelihood, or as a share of J where standard deviations are not
-    known."""
+    """Decrease of J that measurements do not tell, which moves no estimate by more than a hundredth
+    of its standard error: of a likelihood, or as a share of J where noise is not known."""
     if groups_of(trials.trials) or not (trials.measured and trials.weighted):
         return 0.0, _UNTOLD / max(1, len(trials.residuals(q)))
     return _UNTOLD * trials.factor, 0.0
