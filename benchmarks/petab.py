@@ -82,8 +82,8 @@ TOOLS += ["log L, fitted", "CPU [s]", "best of starts", "within 0.1", "CPU per s
 OTHERS = ["problem", "ExaModels: compile [s]", "solve [s]", "status", "-log L above PEtab.jl's [%]"]
 OTHERS += ["PEtab.jl: compile [s]", "solve [s]"]
 PROFILES = ["problem", "parameter", "estimate", "95 % by t", "95 % by profile", "remark"]
-#: Iterations of a fit at most; of the peer its default.
-LIMIT, LIMIT_OF_PEER = 200, 1000
+#: Iterations of a fit at most, by all tools.
+LIMIT = 200
 #: Most unknowns of a problem that is fitted; CPU seconds of a fit from the nominal parameters up to
 #: which it is fitted from many starts, and of all starts of the peer, after which it begins none.
 MOST, SOON, PATIENCE = 50, 3.0, 120.0
@@ -232,7 +232,7 @@ def by_pypesto(
     """The same by pyPESTO, AMICI and fides from these starts, or why not. nominal : our log L, from
     which those of ends are counted, as priors are in the objective too."""
     task = {"problem": str(path), "folder": str(path.parent / "compiled"), "starts": points}
-    task |= {"runs": RUNS, "limit": LIMIT_OF_PEER, "patience": PATIENCE}
+    task |= {"runs": RUNS, "limit": LIMIT, "patience": PATIENCE}
     found, failure = in_process([str(PEER)], LONGEST, path.parent, python, task)
     if failure:
         return failure.replace("|", "/")
