@@ -159,10 +159,29 @@ def test_ctrl_c_returns_the_best_iterate(balls, monkeypatch):
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr("kinesym.internal.fitting.hybrid_shooting.jump_sensitivities", interrupted)
+    monkeypatch.setattr("kinesym.internal.running.jump_events.hybrid_sensitivities", interrupted)
     fit = balls.solve({g: 9.8, y: [1.03, 0.72]}, "least-squares")
     assert not fit.success and fit.message.startswith("interrupted")
     assert np.isfinite(fit.objective)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        y**2 + g,
+        g * sp.Piecewise((1, ks.t < 2.2), (3, True)),
+        y * sp.Piecewise((1, y < 0.7), (2, 1)),
+    ],
+)
+def test_outputs_and_rates_that_jump_beside_events(output):
+    """At known times and where a state passes a value, in a model with an event of its own."""
+    decay = g * y * sp.Piecewise((1, ks.t < 1.7), (2, True))
+    model = ks.Model("decay", [y], [], [g], [y.diff(ks.t) + decay], outputs={"z": output})
+    refill = kh.Hybrid(model, events=[kh.Event("refill", y - 0.5, -1, resets={y: 1.0})])
+    trial = ks.Experiment(np.linspace(0.0, 4.0, 9), {}, {"z": np.ones(9)}, {"z": 0.3})
+    shooting = ks.Shooting(refill, trial, {g: (0.1, 3)}, initial={y: 1.0})
+    q = np.array([0.7])
+    assert shooting.gradient(q) == pytest.approx(differences(shooting, q, 1e-5), rel=1e-5)
 
 
 # -- the knee under stimulation -------------------------------------------------------------------

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
-import sympy as sp
+from collections.abc import Mapping, Sequence
 
 from kinesym.base.quiet import quietly
-from kinesym.codegen.switching import observed_program
-from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.problem import chosen_objective
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.simulation_arguments import simulation_arguments
@@ -47,7 +42,7 @@ def _trials(
                 f"measurement {name} has censored samples, which shooting over events does not "
                 "take; make such samples NaN"
             )
-    observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
+    observed = [name for name in measured if name not in hybrid.model.state_names]
 
     return HybridTrials(
         _runner(hybrid, given, observed),
@@ -76,11 +71,8 @@ def _factor_of_squares(given: ShootingArguments) -> tuple[float, RobustLoss | No
     return objective.least_squares, RobustLoss.of(objective.loss)
 
 
-def _runner(hybrid: Hybrid, given: ShootingArguments, observed: Mapping[str, sp.Expr]) -> Runner:
+def _runner(hybrid: Hybrid, given: ShootingArguments, observed: Sequence[str]) -> Runner:
     """A function that simulates a trial with its sensitivities, also of what is observed."""
-    slopes = None
-    if observed:
-        slopes = realise(observed_program(hybrid, list(observed.values())), lanes=1)
 
     def run(
         number: int,
@@ -99,7 +91,6 @@ def _runner(hybrid: Hybrid, given: ShootingArguments, observed: Mapping[str, sp.
                 threads=1,
                 progress=False,
             )
-            made = jump_sensitivities(hybrid, arguments)
-        return replace(made, observed=(list(observed), slopes)) if slopes else made
+            return jump_sensitivities(hybrid, arguments, observed)
 
     return run

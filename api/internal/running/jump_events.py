@@ -3,7 +3,7 @@ the term of the jump (saltation)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from kinesym.codegen.switching import observed_program
 from kinesym.internal.problems.jump_times import timed, without_inputs
 from kinesym.internal.problems.passed_jumps import modes_of
+from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.problem import chosen_objective
 from kinesym.internal.problems.simulation_arguments import SimulationArguments
 from kinesym.internal.problems.unseen_jumps import moved_by
@@ -21,6 +23,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.hybrid.failures import explain
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.hybrid.simulation import RawTrajectory
+from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.status import Switching
 from kinesym.symbolic.delayed import delays_of_sensors
@@ -29,6 +32,7 @@ from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import measured_expressions
 from kinesym.symbolic.schemes import EXPLICIT
 from kinesym.symbolic.switching import switched
 
@@ -112,16 +116,29 @@ def _events(switch: Switch, number: int) -> list[Event]:
     ]
 
 
-def jump_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
-    """A simulation with sensitivities, across the jumps of its equations, too."""
+def jump_sensitivities(
+    hybrid: Hybrid, given: SimulationArguments, observed: Sequence[str] = ()
+) -> Sensitivities:
+    """A simulation with sensitivities, across the jumps of its equations, too; observed : outputs
+    that have these as well."""
     whole, every = timed(hybrid, given, alone=True)
     assert isinstance(whole, Hybrid)
     held = frozenset(every.inputs.keys() - given.inputs.keys())
     made = eventful(whole, held)
     every = _with_modes(made, every)
     found = hybrid_sensitivities(made.hybrid, every, partial(_explained, made))
+    if observed:
+        names = tuple(observed)
+        found = replace(found, observed=(names, _slopes_of(made.hybrid, names)))
     hidden = {*made.found.names, *held}
     return replace(found, run=_shown(found.run, hidden, hybrid)) if hidden else found
+
+
+@lru_cache(maxsize=32)
+def _slopes_of(hybrid: Hybrid, names: Sequence[str]) -> Built:
+    """Derivatives of outputs of a hybrid model, compiled."""
+    observed = measured_expressions(hybrid.model, names)
+    return realise(observed_program(hybrid, [*observed.values()]), lanes=1)
 
 
 def _explained(made: Eventful, raw: RawTrajectory) -> str:
