@@ -89,3 +89,40 @@ def test_a_bound_holds_what_is_pushed_against_it():
     """Derivatives say nothing against an end at a bound."""
     found = end(Straight(1e-9), bounds=1.0, begin=(0.5, 0.5, 0.5))
     assert found.status.success and np.abs(found.q).max() == 1.0
+
+
+class Formula(Straight):
+    """Residuals by a formula, in units of their standard deviations; notes costs where derivatives
+    are asked for."""
+
+    measured = weighted = True
+    factor = 1.0
+
+    def __init__(self, formula):
+        super().__init__()
+        self.formula, self.asked = formula, []
+
+    def residuals(self, q):
+        return self.formula(q)
+
+    def jacobian(self, q):
+        self.asked.append(self.cost(q))
+        steps = 1e-30j * np.eye(3)
+        return csr_array(np.array([self.formula(q + step).imag / 1e-30 for step in steps]).T)
+
+
+def test_a_flat_end_names_what_is_loose():
+    """The larger b the better, without end, by less than any measurement tells."""
+    trials = Formula(lambda q: np.array([q[0] - 2.0, 1.0, q[2] - 1.0, 5e-3 / np.log(2.0 + q[1])]))
+    found = end(trials, "least-squares", begin=(1.0, 1.0, 3.0), bounds=np.inf)
+    assert found.status is Solve.FLAT and found.status.success
+    assert "along b would lower the objective by" in found.message
+    np.testing.assert_allclose(found.q[[0, 2]], [2.0, 1.0], rtol=1e-6)
+
+
+def test_steps_that_are_not_taken_need_no_derivatives():
+    """Rosenbrock's valley, where some steps fail."""
+    trials = Formula(lambda q: np.array([10.0 * (q[1] - q[0] ** 2), 1.0 - q[0], q[2]]))
+    found = end(trials, "least-squares", begin=(-1.2, 1.0, 1.0))
+    np.testing.assert_allclose(found.q, [1.0, 1.0, 0.0], atol=1e-9)
+    assert (np.diff(trials.asked[1:]) < 0.0).all()
