@@ -210,7 +210,7 @@ def held_switches(
 
 def _with_nodes(trial: Experiment, own: Mapping[str, Signal]) -> Experiment:
     """A trial with a node at each jump of held signals."""
-    held = [signal for signal in own.values() if signal.held and not signal.expressions]
+    held = [signal for signal in own.values() if not signal.expressions and signal.held]
     grid, _ = with_jumps(trial.grid, held)
     return trial if len(grid) == trial.n_nodes else trial.on_grid(grid)
 
