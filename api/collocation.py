@@ -20,7 +20,7 @@ from kinesym.internal.fitting.attempts import Attempts
 from kinesym.internal.fitting.curvature import covariance
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
-from kinesym.internal.fitting.grid_refinement import on_finer_grids, until
+from kinesym.internal.fitting.grid_refinement import on_finer_grids, on_steps, until
 from kinesym.internal.fitting.ladder import BUDGET
 from kinesym.internal.fitting.marginal_fit import log_likelihood
 from kinesym.internal.fitting.missing_terms import missing
@@ -54,7 +54,7 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
-from kinesym.runtime.results.solution import Solution, resolved
+from kinesym.runtime.results.solution import Solution, after, resolved
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.results.violations import Violations
 from kinesym.runtime.results.why import Why
@@ -74,8 +74,9 @@ class Collocation(Displayed):
 
     Parameters
     ----------
-    system : a `Model`, a list of models for `Phases`, or a `Hybrid` whose phases are named in
-        `trials`.
+    system : a `Model`, a list of models for `Phases`, a `Hybrid` whose phases are named in
+        `trials`, or one without contacts whose events are at known times: guards are straight lines
+        of time, such as t - 6, resets add to a state, {C: C + dose/V}, modes get known values.
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
@@ -112,9 +113,10 @@ class Collocation(Displayed):
         it, also where a fit has converged that leaves more than noise, and returns the better one.
         The problem itself, and a solve without the ladder, are the same without it.
 
-    A jump of the equations at a known time, as of `Heaviside(t - 2)`, gets a node where there are
-    no path conditions, bounds and unknown inputs; else a note names one that has none. A fit whose
-    unknowns move a jump is no success, and says so: the derivatives do not see it.
+    Events get nodes; a jump of the equations at a known time, as of `Heaviside(t - 2)`, and of a
+    given input that is held, gets one where there are no path conditions, bounds and unknown
+    inputs; else a note names one that has none, or an error. A fit whose unknowns move a jump is no
+    success, and says so: the derivatives do not see it.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
@@ -333,7 +335,9 @@ class Collocation(Displayed):
         guess : see `pack`; a `Solution` of this problem also gives its multipliers.
         tolerance_grid : solves again on refined grids until the error of the grid is at most this
             (see `refined`). It ends with the best solution when that no longer falls, or before a
-            grid of more than `max_nodes` in all trials; a note says why, and where it resists.
+            grid of more than `max_nodes` in all trials; a note says why, and where it resists. A
+            fit begins on the given grid with nodes between as dense as the steps of a simulation by
+            the guess, if its inputs are given and the guess has no trajectories.
         max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8, of the problem as
             it is scaled: the same in all units; see docs/how-to/convergence.md).
         hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
@@ -390,11 +394,17 @@ class Collocation(Displayed):
         )
         guess = self._problem.start if guess is None else guess
         goes_on = None if ladder is None else checks.flag(ladder, "ladder")
-        attempts = (self.pack(guess), guess, chosen, progress, goes_on, spent)
         warn_of_untold(self._problem)
-        solution = Attempts(self._problem, *attempts).best()
+        about = (guess, chosen, progress, goes_on, spent)
+        problem = self._problem
         if tolerance_grid is not None:
-            solver = Solver(self._problem, chosen, progress)
+            problem = on_steps(problem, guess, most_nodes)
+        solution = Attempts(problem, Collocation.of(problem).pack(guess), *about).best()
+        if problem is not self._problem and not resolved(solution).success:
+            again = Attempts(self._problem, self.pack(guess), *about).best()
+            problem, solution = self._problem, after(solution, again)
+        if tolerance_grid is not None:
+            solver = Solver(problem, chosen, progress)
             solution = until(solver, solution, tolerance_grid, most_nodes)
         return resolved(_trusted(self._problem, self._searchable(solution)))
 
@@ -562,7 +572,11 @@ class Collocation(Displayed):
         for k, run in enumerate(solution.trials):
             signals = problem.layout.signals(z, k, run.time)
             found.append({u: signals[u] for u in free})
-        every = replace(solution, trials=problem.trajectories(z))
+        events, pairs = (
+            problem.formulation.events,
+            zip(problem.trajectories(z), problem.trials, strict=True),
+        )
+        every = replace(solution, trials=[events.added(*pair, sign=-1.0) for pair in pairs])
         rows = zip(problem.per_trial.rows, every.trials, strict=True)
         histories = [histories_of(row.trial, row.before, run) for row, run in rows]
         return verified(self.model, problem.trials, every, found, histories, parts)

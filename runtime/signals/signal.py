@@ -301,7 +301,7 @@ class Signal(Displayed):
             return self.at_nodes(time), LINEAR  # the usual case, and long
         if len(self.begin) < 2 and not self.coefficients[1:].any():
             return np.full(len(time), self.coefficients[0, 0]), LINEAR
-        own = self.begin[1:]
+        own = self.jumps(time[0], time[-1]) if self.held else self.begin[1:]
         own = own[(own > time[0]) & (own < time[-1])]
         slack = _slack(own, time)
         node = np.searchsorted(time, own - slack)

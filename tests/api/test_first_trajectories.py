@@ -55,7 +55,7 @@ def test_wide_bounds_do_not_keep_small_values_off_the_record(limits):
     np.testing.assert_allclose(list(found.parameters.values()), exact, rtol=0.01)
 
 
-def decays(**more):
+def decays():
     """a exp(-t) and what becomes of it, of which a ratio is measured."""
     rates = [x.diff(ks.t) + k * x, v.diff(ks.t) - k * x + b * v]
     model = ks.Model("decays", [x, v], [], [a, k, b], rates, outputs={"share": v / (x + v)})
@@ -216,3 +216,67 @@ def test_starts_mute_no_warnings():
     with Pool(1) as pool:
         decays().multistart(4, executor=pool, progress=False)
     assert len(seen) == 4 and all(filters == warnings.filters for filters in seen)
+
+
+def test_a_sensor_that_is_a_state_shows_it():
+    """An unstable plant, from parameters by which a simulation leaves the record."""
+    rates = [x.diff(ks.t) - v, v.diff(ks.t) - b * x + a * x**3 + v / 10]
+    model = ks.Model("well", [x, v], [], [a, b], rates)
+    time, true = np.linspace(0.0, 12.0, 121), {a: 4.0, b: 9.0}
+    run = ks.simulate(model, time, {x: 0.01, v: 0.0}, true)
+    y = run["x"] + 0.05 * np.random.default_rng(3).standard_normal(121)
+    trial = ks.Experiment(time, measurements={"seen": y}, std={"seen": 0.05})
+    start = [ks.at_start(x) - 0.01, ks.at_start(v)]
+    unknown = {a: (0, None), b: (0, None)}
+    problem = ks.Collocation(model, trial, unknown, boundary=start, sensors={"seen": x})
+    guess = {a: 2.0, b: 5.0}
+    begun = problem.unpack(problem.pack(guess))
+    np.testing.assert_allclose(begun["x"], y, atol=1e-12)
+    found = problem.solve(guess)
+    assert found.success and found.iterations < 25
+    np.testing.assert_allclose(list(found.parameters.values()), [4.0, 9.0], rtol=0.1)
+
+
+def test_records_outside_of_a_domain_are_no_first_trajectory():
+    """Noise makes the record of a square negative, of which the equations have a power."""
+    model = ks.Model("drain", [x], [], [a, b], [x.diff(ks.t) + a * x**b], values={b: 0.7})
+    time = np.linspace(0.0, 3.0, 16)
+    y = np.maximum(1.0 - 0.3 * time, 0.0) ** (1 / 0.3) - 0.01 * (time > 2)
+    trial = ks.Experiment(time, measurements={"seen": y}, std={"seen": 0.01})
+    about = {"boundary": [ks.at_start(x) - 1], "sensors": {"seen": x}}
+    problem = ks.Collocation(model, trial, {a: (0.1, 5)}, {b: 0.7}, **about)
+    assert np.isfinite(problem.constraints(problem.pack({a: 0.8}))).all()
+
+
+def epidemic_of_unknown_noise():
+    """Ill people of a hundred, with noise of 0.5 that is unknown."""
+    flow = [S.diff(ks.t) + beta * S * ill, ill.diff(ks.t) - beta * S * ill + gamma * ill]
+    sir = ks.Model("sir", [S, ill], [], [beta, gamma], flow)
+    time = np.linspace(0.0, 20.0, 31)
+    run = ks.simulate(sir, time, {S: 0.999, ill: 1e-3}, {beta: 1.4, gamma: 0.4})
+    y = 100 * run["ill"] + 0.5 * np.random.default_rng(2).standard_normal(31)
+    trial = ks.Experiment(time, measurements={"y": y}, std={"y": k})
+    wide = dict.fromkeys((beta, gamma, k), ks.log_scale(1e-5, 1e5))
+    start = [ks.at_start(S) - 0.999, ks.at_start(ill) - 1e-3]
+    return ks.Collocation(sir, trial, wide, boundary=start, sensors={"y": 100 * ill})
+
+
+def test_what_a_fit_does_not_follow_is_no_noise():
+    problem = epidemic_of_unknown_noise()
+    found = problem.solve({beta: 1e-3, gamma: 1e-3, k: 0.5})
+    assert found.success and found.parameters["k"] == pytest.approx(0.5, rel=0.1)
+    assert any("took for noise" in note for note in found.notes)
+
+
+def test_a_first_grid_is_as_dense_as_steps():
+    """A fast rise and a slow fall, of which seven samples show nothing: rates as by shooting."""
+    rates = [x.diff(ks.t) + a * x, v.diff(ks.t) - a * x + b * v]
+    model, time = ks.Model("pulse", [x, v], [], [a, b], rates), np.array([0.0, 0.02, 1, 2, 3, 4, 5])
+    exact = lambda t: 40.0 / 39.5 * (np.exp(-0.5 * t) - np.exp(-40.0 * t))  # noqa: E731
+    trial = ks.Experiment(time, measurements={v: exact(time)}, std={v: 0.01})
+    start = [ks.at_start(x) - 1, ks.at_start(v)]
+    problem = ks.Collocation(model, trial, {a: (1, 900), b: (0.01, 9)}, boundary=start)
+    found = problem.solve({a: 90.0, b: 0.2}, tolerance_grid=1e-5)
+    assert found.success and found.grid_error().largest < 1e-5
+    np.testing.assert_allclose(list(found.parameters.values()), [40.0, 0.5], rtol=1e-4)
+    assert {*time} <= {*found.trials[0].time}

@@ -21,17 +21,20 @@ from kinesym.internal.fitting.redundant import (
     bound_together,
     is_strained,
 )
-from kinesym.internal.fitting.sizes import first_barrier
+from kinesym.internal.fitting.sizes import NEAR, first_barrier
 from kinesym.internal.fitting.solving import Solver, fitted_as
 from kinesym.internal.fitting.why import meeting_points
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.likelihood import ALIKE
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
+from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution, after, resolved
 from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
+from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.problem import Problem
 
 #: Ends at which another guess may help.
 _LOST = (
@@ -52,9 +55,6 @@ _SECOND = 500
 #: Options of IPOPT with which no other ways are tried.
 _SCALING = "nlp_scaling_method"
 _ALONE = {_SCALING, "mu_strategy", "option_file_name"}
-#: The first barrier parameter from states that outputs show: that of others keeps small values,
-#: as of which logarithms are measured, off bounds that do not bind, and so off the record.
-_SHOWN = 1e-5
 #: Difference of merits that are the same, over the objective.
 _SAME = 1e-5
 #: Difference of merits that are the same, over the squares of samples.
@@ -68,6 +68,10 @@ _OTHERS = ": there may be better solutions"
 _FROM_MOTION = (
     "the first solution followed the measurements less well than the guess; this one began with "
     f"the motion of the guess{_OTHERS}"
+)
+_FROM_HELD = (
+    "the first solution took for noise what it did not follow; this one began with that of the "
+    f"noise of the guess{_OTHERS}"
 )
 _FROM_LINES = (
     "no solution was found from a simulation by the guess, or from what outputs show, but one from "
@@ -155,6 +159,7 @@ class Attempts:
         small, unlimited = self._small, self._unlimited
         goes_on = unlimited if self.ladder is None else self.ladder
         found = self._in_ways(first) if self._soon and not first.success else first
+        found = self._as_no_noise(found) if self._soon and found.success else found
         if found.status in _ASTRAY:
             found = self._from_simpler(found)
         if goes_on and small and found.status in _LOST:
@@ -204,7 +209,7 @@ class Attempts:
         """The plain solve, or its begin."""
         options: dict[str, Any] = {"max_iter": _SOON} if self._soon else {}
         if not {"mu_init", "mu_strategy"} & self.chosen.options.keys():
-            options |= {"mu_init": _SHOWN} if self._begin.are_shown(self.guess) else {}
+            options |= {"mu_init": NEAR} if self._begin.is_drawn(self.guess) else {}
         return self._solved(self.z, options)
 
     def _is_poor(self, found: Solution) -> bool:
@@ -247,6 +252,25 @@ class Attempts:
             return after(found, self._solved(self.z))
         vain = found.iterations - first.iterations
         return _noted(first, f"{vain} iterations {' and '.join(ways)} were in vain")
+
+    def _as_no_noise(self, found: Solution) -> Solution:
+        """A fit, or a better one where it takes what does not follow the measurements for noise:
+        parameters that say nothing but how large the noise is are held until the others fit."""
+        names = _of_noise(self.problem.symbolic) if self.problem.held is None else ()
+        if not names or not poor_fits(found.trials, self.problem.trials) or self.chosen.late:
+            return found
+        say(self.progress, "it follows the measurements poorly: trying with the noise held")
+        members = self.problem.layout.owned.members
+        entries = self.problem.layout.parameter_values(self.z).copy()
+        entries[[name not in names for name in members]] = np.nan
+        try:
+            held = replace(self, problem=self.problem.holding(entries))._first()
+        except ValueError:  # a function is not finite there
+            return found
+        both = after(found, held)
+        again = self._known_again(both, held.free_vector, held) if held.success else both
+        better = again is not both and again.success and again.merit < found.merit
+        return _noted(again, _FROM_HELD) if better else found
 
     def _from_simpler(self, lost: Solution) -> Solution:
         """Solve from lines in place of simulated trajectories, or from zero in place of these,
@@ -341,6 +365,18 @@ class Attempts:
             f"conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
         )
         return replace(lost, message=f"{lost.message}; {words}")
+
+
+def _of_noise(problem: Problem) -> frozenset[str]:
+    """Unknown parameters that are in standard deviations alone."""
+    spreads = [*problem.spreads.values()]
+    others = [*problem.model.equations, *problem.measurements.values(), *problem.path]
+    others += [*problem.boundary, *problem.links, *problem.cycle, problem.objective.integrand]
+    others += [problem.objective.terminal, *(e for _, e in problem.steps)]
+    others += [e for _, *row in problem.moments for e in row]
+    elsewhere = atoms_of(*problem.model.through(others))
+    mine = atoms_of(*problem.model.through(spreads)) - elsewhere
+    return frozenset(p.name for p in problem.unknown_parameters if p in mine)
 
 
 def _noted(found: Solution, *notes: str) -> Solution:

@@ -413,7 +413,8 @@ class Discretisation:
         ]
         rows = zip(found, self.per_trial.rows, strict=True)
         found = [replace(run, before=table_before(row.before, run)) for run, row in rows]
-        return [without_inputs(run, self.formulation.hidden) for run in found]
+        given, pairs = self.formulation, zip(found, self.trials, strict=True)
+        return [without_inputs(given.events.added(*pair), given.hidden) for pair in pairs]
 
     # -- solutions of it ---------------------------------------------------------------------
 

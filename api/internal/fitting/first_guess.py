@@ -16,6 +16,7 @@ from kinesym.internal.fitting.first_run import (
     shown_states,
     simulated,
     start_values,
+    step_ends,
 )
 from kinesym.internal.problems.fixed_values import straight_lines
 from kinesym.internal.problems.jump_times import on_given_grids
@@ -139,6 +140,8 @@ class FirstGuess:
         if not self.problem.symbolic.objective.least_squares:
             return lines, frozenset()
         drawn, shown = self._with_shown(values, lines)
+        if shown and not np.isfinite(self._cost_of(values, drawn)):  # noise may leave a domain
+            drawn, shown = lines, frozenset()
         runs = self._runs(values, drawn, shown)
         if not runs:
             return drawn, shown
@@ -149,11 +152,13 @@ class FirstGuess:
         return moved, shown.union(*runs)
 
     def _cost_of(self, values: Mapping[str, Any], drawn: Drawn) -> float:
-        """The objective of values by name with these trajectories; infinite if it is no number."""
-        z = np.clip(self._first(values, drawn)[0], *self.problem.variable_bounds)
+        """The objective of values by name with these trajectories; infinite where it or the
+        equations are no numbers."""
+        nlp, z = self.problem.nlp, self.started(values, drawn)
         with np.errstate(all="ignore"):
-            J = self.problem.nlp.cost(z)
-        return J if np.isfinite(J) else np.inf
+            J = nlp.cost(z)
+            finite = np.isfinite(J) and np.isfinite(nlp.constraints(z)).all()
+        return J if finite else np.inf
 
     def _with_shown(self, values: Mapping[str, Any], lines: Drawn) -> tuple[Drawn, frozenset[str]]:
         """The trajectories with those of states that measured outputs show, and their names."""
@@ -168,15 +173,12 @@ class FirstGuess:
             names |= {*shown, *rates}
         return made, names
 
-    def are_shown(self, guess: Any) -> bool:
-        """Whether a guess leaves states to measured outputs that show them."""
-        if (
-            not isinstance(guess, Mapping | None)
-            or not self.problem.symbolic.objective.least_squares
-        ):
+    def is_drawn(self, guess: Any) -> bool:
+        """Whether a guess leaves states to measured outputs that show them, or to simulation."""
+        if not isinstance(guess, Mapping | None):
             return False
         values = self.named(guess)
-        return bool(self._with_shown(values, [{} for _ in self.problem.trials])[1] - values.keys())
+        return bool(self.made_up(values)[1] - values.keys())
 
     def _guessed_parameters(self, values: Mapping[str, Any], number: int) -> dict[str, float]:
         """Values of all parameters of a trial that are known, guessed, or of the model."""
@@ -241,14 +243,11 @@ class FirstGuess:
         """States (N,) of a trial by simulation, None if there is none. courses : of all states and
         unknown inputs; told : names of those of which something is known. first : starts where
         conditions tell none; rows : see `simulated`."""
-        trial, model, layout = self.problem.trials[number], self.problem.model, self.problem.layout
+        trial, model = self.problem.trials[number], self.problem.model
         known = self._guessed_parameters(values, number)
-        noises = self.problem.formulation.noises
-        unsaid = [u for u in layout.inputs if u not in told and u not in noises]
-        if unsaid or not {*model.parameter_names} <= known.keys():
+        inputs = self._inputs(number, courses, told)
+        if not {*model.parameter_names} <= known.keys() or inputs is None:
             return None
-        inputs = {n: s for n, s in trial.signals.items() if n in model.input_names}
-        inputs |= {u: Signal(trial.grid, courses[u]) for u in layout.inputs}
         fixed = {
             x: at[-np.inf]
             for x, at in self.problem.per_trial.rows[number].fixed.items()
@@ -259,10 +258,46 @@ class FirstGuess:
         conditions = list(zip(self.problem.formulation.boundary, bounds, strict=True))
         start = start_values(conditions, model.states, {**first, **fixed}, known)
         needed = {*model.state_names} - {*model.index.algebraic}
-        if not {*model.input_names} <= inputs.keys() or not needed <= start.keys():
+        if not needed <= start.keys():
             return None
         start = {x: value for x, value in start.items() if x in model.state_names}
         return simulated(model, trial, start, known, inputs, rows)
+
+    def _inputs(
+        self, number: int, courses: Mapping[str, Array], told: Collection[str]
+    ) -> dict[str, Signal] | None:
+        """Inputs of a trial with those of `courses` that are unknown; None where nothing is known
+        of one."""
+        trial, free = self.problem.trials[number], self.problem.layout.inputs
+        names = self.problem.model.input_names
+        inputs = {n: s for n, s in trial.signals.items() if n in names}
+        inputs |= {u: Signal(trial.grid, courses[u]) for u in free}
+        known = {*told, *self.problem.formulation.noises}
+        return inputs if {*free} <= known and {*names} <= inputs.keys() else None
+
+    def steps(self, guess: Any) -> list[Array] | None:
+        """Ends of the steps that an adaptive method chooses along the first guess, of each trial;
+        None of what is no fit, of unknown inputs, and where a trial cannot be simulated as it is,
+        or not to its end."""
+        fit = self.problem.symbolic.objective.least_squares and not self.problem.layout.inputs
+        if not (fit and self._can_run and isinstance(guess, Mapping | None)):
+            return None
+        values, model, found = self.named(guess), self.problem.model, list[Array]()
+        drawn, names = self.made_up(values)
+        z, shown = self.started(values, drawn), self._with_shown(values, self.lines)[1]
+        for number, trial in enumerate(self.problem.trials):
+            told, courses = {*values, *trial.measured, *names}, self.problem.courses(z, number)
+            known, inputs = self._guessed_parameters(values, number), self._inputs(number, {}, ())
+            unsaid = {*model.parameter_names} - known.keys()
+            if inputs is None or unsaid or self._open_starts(number, told):
+                return None
+            states = {x: courses[x] for x in model.state_names}
+            seen = bool({*values, *trial.measured, *shown} & states.keys())
+            ends = step_ends(model, trial, states, known, inputs, seen)
+            if ends is None:
+                return None
+            found.append(ends)
+        return found
 
     def assumed(self, guess: Mapping[Any, Any] | None) -> Array:
         """The free vector near the motion that a guess by names means: simulated from its starts,

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
-from kinesym.internal.problems.simulation_arguments import simulation_arguments
+from kinesym.internal.problems.simulation_arguments import (
+    SimulationArguments,
+    simulation_arguments,
+)
 from kinesym.internal.problems.step_options import checked_steps
 from kinesym.internal.running.consistent_starts import consistent_initial
-from kinesym.internal.running.model_run import unwatched_states
+from kinesym.internal.running.model_run import chosen_steps, unwatched_states
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.bounds import Limits
 from kinesym.runtime.signals.experiment import Experiment
@@ -32,12 +36,14 @@ _ONE_TO_ONE = (sp.exp, sp.log, sp.sinh, sp.asinh, sp.tanh, sp.atanh, sp.atan)
 #: Tolerances of a simulation that only begins a search, and parts of it that begin with what is
 #: measured.
 _ROUGH = (1e-6, 1e-9)
+#: Tolerances of steps that are as long as those of a first grid.
+_COARSE = (1e-4, 1e-7)
 _PARTS = 20
 
 
 def shown_by_outputs(model: Model, trial: Experiment) -> dict[str, Inverse]:
-    """Outputs that are measured and show one state each that is not, one to one, such as degrees,
-    logarithms, a gain and an offset."""
+    """Outputs that are measured and show one state each that is not, one to one: the state itself,
+    degrees, logarithms, a gain and an offset."""
     every = measured_expressions(model, list(trial.measured)).items()
     pairs = ((name, _inverse(model, shows)) for name, shows in every)
     return {name: found for name, found in pairs if found and found.state not in trial.measured}
@@ -83,7 +89,7 @@ def _inverse(model: Model, shows: sp.Expr) -> Inverse | None:
     if len(functions) != 1 or not others <= {*model.parameters} or shows.has(sp.Derivative):
         return None
     (x,) = functions
-    if x not in model.states or x == shows or shows.count_ops() > _SHORT:
+    if x not in model.states or shows.count_ops() > _SHORT:
         return None
     y, at = sp.Dummy("y", real=True), sp.Dummy("x", real=True)
     root = _root(shows.xreplace({x: at}), y, at)
@@ -183,25 +189,69 @@ def simulated(
     others are simulated in parts, each of which begins with these, so that an unstable plant stays
     with its record.
     """
-    steps = checked_steps(("radau-5",), None, 1, *_ROUGH)
     found = {x: np.empty(trial.n_nodes) for x in model.state_names}
     here: dict[str, Any] = dict.fromkeys(model.state_names, 0.0) | dict(start)
-    parts = min(_PARTS, trial.n_nodes - 1) if told else 1
-    edges = np.unique(np.linspace(0, trial.n_nodes - 1, parts + 1).round().astype(int))
-    for first, last in pairwise(edges):
+    for first, last in pairwise(_edges(trial, bool(told))):
         here |= {x: float(row[first]) for x, row in told.items()} if first else {}
-        time = trial.grid[first : last + 1]
+        mine = slice(first, last + 1)
         try:
-            given = simulation_arguments(model, time, here, parameters, inputs, steps, 1, False)
-            if model.index.value or model.invariants:
-                here = consistent_initial(model, given)
-                given = simulation_arguments(model, time, here, parameters, inputs, steps, 1, False)
+            given = _posed(model, trial.grid[mine], here, parameters, inputs, _ROUGH)
             states = unwatched_states(model, given)
         except ValueError:  # the start violates a constraint, or an input does not reach so far
             return None
         if states is None:
             return None
         for name, row in states.items():
-            found[name][first : last + 1] = row
+            found[name][mine] = row
         here = {name: float(row[-1]) for name, row in states.items()}
     return found
+
+
+def step_ends(
+    model: Model,
+    trial: Experiment,
+    courses: Mapping[str, Array],
+    parameters: Mapping[str, float],
+    inputs: Mapping[str, Signal],
+    told: bool,
+) -> Array | None:
+    """Ends (S,) of the steps that an adaptive method chooses along a motion; None where it does not
+    reach the end.
+
+    courses : states (N,) of the motion. told : whether something is known of them, so that they are
+    followed in parts.
+    """
+    found = [trial.grid[:1]]
+    for first, last in pairwise(_edges(trial, told)):
+        here, time = {x: float(row[first]) for x, row in courses.items()}, trial.grid[[first, last]]
+        try:
+            given = _posed(model, time, here, parameters, inputs, _COARSE)
+            ends = chosen_steps(model, given)
+        except ValueError:  # the start violates a constraint
+            return None
+        if ends is None:
+            return None
+        found.append(ends)
+    return np.concatenate(found)
+
+
+def _posed(
+    model: Model,
+    time: Array,
+    start: Mapping[str, Any],
+    parameters: Mapping[str, float],
+    inputs: Mapping[str, Signal],
+    tolerances: tuple[float, float],
+) -> SimulationArguments:
+    """Arguments of a simulation from a start that is moved onto the constraints."""
+    about = (parameters, inputs, checked_steps(("radau-5",), None, 1, *tolerances), 1, False)
+    given = simulation_arguments(model, time, start, *about)
+    if not (model.index.value or model.invariants):
+        return given
+    return simulation_arguments(model, time, consistent_initial(model, given), *about)
+
+
+def _edges(trial: Experiment, told: bool) -> NDArray[np.intp]:
+    """Nodes at which the parts of a simulation begin and end."""
+    parts = min(_PARTS, trial.n_nodes - 1) if told else 1
+    return np.unique(np.linspace(0, trial.n_nodes - 1, parts + 1).round().astype(np.intp))

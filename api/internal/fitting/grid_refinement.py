@@ -3,7 +3,9 @@ enough."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +15,10 @@ from kinesym.internal.fitting.refined_grids import (
     many_nodes,
     no_longer_falls,
     refined_trials,
+    stepped_trials,
     too_many_nodes,
 )
+from kinesym.internal.fitting.sizes import NEAR
 from kinesym.internal.fitting.solving import Solver
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.solution import Solution
@@ -35,6 +39,17 @@ def on_finer_grids(problem: Discretisation, solution: Solution, most: float) -> 
     return replace(here.on(trials), start=solution)
 
 
+def on_steps(problem: Discretisation, guess: Any, most_nodes: int) -> Discretisation:
+    """The problem on grids as dense as the steps of a simulation by a guess; itself where there is
+    none, or one of too many steps, and of a guess that has trajectories (N,)."""
+    if isinstance(guess, Mapping) and any(np.ndim(value) for value in guess.values()):
+        return problem
+    ends = FirstGuess(problem).steps(guess)
+    if ends is None or sum(map(len, ends)) > most_nodes:
+        return problem
+    return problem.on(stepped_trials(problem.trials, ends))
+
+
 def until(solver: Solver, solution: Solution, most: float, most_nodes: int) -> Solution:
     """Solutions on refined grids until the error is at most `most`, or falls no longer, or a grid
     would have more than `most_nodes`: the best one, with a note where that is not reached."""
@@ -53,7 +68,7 @@ def until(solver: Solver, solution: Solution, most: float, most_nodes: int) -> S
             why = too_many_nodes(sum(problem.layout.nodes), most_nodes, order)
             break
         begin = FirstGuess(problem).pack(latest)
-        latest = replace(solver, problem=problem).fitted(begin, latest)
+        latest = _near(solver, problem).fitted(begin, latest)
         if latest.success and latest.grid:
             helps = latest.grid_error().largest < _HELPS * best.grid_error().largest
             stalled = 0 if helps else stalled + 1
@@ -67,6 +82,13 @@ def until(solver: Solver, solution: Solution, most: float, most_nodes: int) -> S
         nodes = sum(problem.on_grid_of(best).layout.nodes)
         notes = many_nodes(nodes, sum(solver.problem.layout.nodes), order)
     return replace(best, notes=[*best.notes, *notes])
+
+
+def _near(solver: Solver, problem: Discretisation) -> Solver:
+    """The solver for a problem that begins near its solution, of fits with a small barrier."""
+    fit, own = problem.symbolic.objective.least_squares, solver.chosen.options
+    options = {"mu_init": NEAR, **own} if fit and "mu_strategy" not in own else own
+    return replace(solver, problem=problem, chosen=replace(solver.chosen, options=options))
 
 
 def _error(solution: Solution) -> float:

@@ -67,6 +67,21 @@ def refined_trials(
     ]
 
 
+def stepped_trials(trials: Sequence[Experiment], ends: Sequence[Array]) -> list[Experiment]:
+    """The trials on grids with as many intervals in place of each as there are steps in it, which
+    end at these times (S,), of each trial.
+
+    Nodes at the ends of steps themselves were worse: these grow so fast after a start that schemes
+    of lower order do not follow.
+    """
+    made = []
+    for trial, own in zip(trials, ends, strict=True):
+        steps = np.interp(trial.grid, own, np.arange(len(own)))
+        grid = _graded(trial.grid, np.maximum(np.diff(steps), 1.0), np.ones(len(steps), bool))
+        made.append(trial.on_grid(grid))
+    return made
+
+
 def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: SolverOptions) -> str:
     """Reason why finer grids do not help a solution; bounds : of its free vector."""
     tolerance = options.options.get("tol", TOLERANCE)

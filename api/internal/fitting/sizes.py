@@ -22,6 +22,10 @@ _CHANGE = 2.0
 _MISFIT = 1000.0
 #: First barrier parameter of IPOPT for a misfit of measurements.
 _SOFT = 1e-3
+#: The first barrier parameter of a misfit from a motion that meets its equations already, or the
+#: record: a larger one keeps small values, as of which logarithms are measured, off bounds that do
+#: not bind, and so off both.
+NEAR = 1e-5
 #: First barrier parameter where there are no bounds, that of IPOPT: it acts in restoration only.
 _UNBOUNDED = 0.1
 #: Value of a parameter for the solver, in its size: where curvature is negative it changes

@@ -11,9 +11,9 @@ Question                     all arguments, as given
 -> Solution                  IPOPT's, with standard errors, by `kinesym.internal.fitting.solving`
 
 A rewrite is a pure function from `Draft` to `Draft`. After the last one there are no phases,
-sensors, homotopies, process noise, continuous inputs, integrals, jumps or delays left: only states,
-inputs, parameters, equations, and conditions with bounds. `kinesym.internal.problems.pipeline`
-shows the stages from the symbolic problem to the compiled library.
+sensors, events, homotopies, process noise, continuous inputs, integrals, jumps or delays left: only
+states, inputs, parameters, equations, and conditions with bounds. The stages from the symbolic
+problem to the compiled library are in `kinesym.internal.problems.pipeline`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from kinesym.internal.problems.homotopy import with_homotopy
 from kinesym.internal.problems.integral_conditions import with_integrals
 from kinesym.internal.problems.interior_conditions import Moment, check_within, with_moments
 from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
+from kinesym.internal.problems.known_jumps import Eventless, KnownEvents, without_events
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.observer import Observer, asked_observer
 from kinesym.internal.problems.parameters import Unknown, is_random, normal_unknowns, trial_values
@@ -68,15 +69,16 @@ class Draft:
     """State of a question between two rewrites.
 
     The fields from `system` to `unknown_inputs` start as the arguments of `Collocation` and hold
-    them as far as they are rewritten. phases : links and parts of a motion in phases. observer :
-    model that tracks the record. noises : names of process noise by those of the inputs behind it.
-    steps : limits on rates of inputs, see `Step`. moments : conditions at unknown times, see
-    `Moment`. followed : inputs that follow from others, on any grid. posed : checked model, trials
-    and conditions, which replace the first fields from `_conditions` on. records : unknown
-    parameters, with bounds, owners and priors. values : values of the known parameters, by trial.
-    inputs : unknown inputs, by name. written : model before its jumps were rewritten. jumps :
-    inputs that stand for jumps at known times. histories : parameters that stand for signals before
-    the start. delays : unknown delays of sensors. notes : warnings for the user.
+    them as far as they are rewritten. events : jumps of states at known times. phases : links and
+    parts of a motion in phases. observer : model that tracks the record. noises : names of process
+    noise by those of the inputs behind it. steps : limits on rates of inputs, see `Step`. moments :
+    conditions at unknown times, see `Moment`. followed : inputs that follow from others, on any
+    grid. posed : checked model, trials and conditions, which replace the first fields from
+    `_conditions` on. records : unknown parameters, with bounds, owners and priors. values : values
+    of the known parameters, by trial. inputs : unknown inputs, by name. written : model before its
+    jumps were rewritten. jumps : inputs that stand for jumps at known times. histories : parameters
+    that stand for signals before the start. delays : unknown delays of sensors. notes : warnings
+    for the user.
     """
 
     question: Question
@@ -90,6 +92,7 @@ class Draft:
     boundary: Any
     path: Any
     unknown_inputs: Mapping[Any, Any] | None
+    events: KnownEvents = field(default_factory=KnownEvents)
     phases: SmoothPhases = field(default_factory=lambda: SmoothPhases(None, None, None))
     observer: Observer | None = None
     noises: Mapping[str, str] = field(default_factory=dict)
@@ -130,6 +133,13 @@ def _sensors(draft: Draft) -> Draft:
     return replace(draft, system=system, trials=trials)
 
 
+def _events(draft: Draft) -> Draft:
+    """Replace a hybrid model with events at known times by a model with inputs that switch there,
+    and states that jump by these without their jumps."""
+    given = Eventless(draft.system, draft.trials, draft.objective, draft.boundary, draft.path)
+    return replace(draft, **vars(without_events(given, draft.unknown, draft.known)))
+
+
 def _homotopy(draft: Draft) -> Draft:
     """Add the parameter of homotopies to the model, and derive the observer that tracks the
     record."""
@@ -147,31 +157,16 @@ def _process_noise(draft: Draft) -> Draft:
         return draft
     given = (draft.unknown, draft.known, draft.unknown_inputs, draft.objective)
     made = driven(draft.system, noise, *given)
-    return replace(
-        draft,
-        system=made.model,
-        unknown=made.unknown,
-        known=made.known,
-        unknown_inputs=made.unknown_inputs,
-        objective=made.objective,
-        noises=made.noises,
-    )
+    return replace(draft, **made._asdict())
 
 
 def _controls(draft: Draft) -> Draft:
     """Replace continuous inputs by states, and costs of absolute values by differences of two
     inputs that are not negative."""
-    made = controls(draft.system, draft.unknown_inputs, draft.bounds, draft.objective, draft.path)
-    return replace(
-        draft,
-        system=made.system,
-        unknown_inputs=made.unknown_inputs,
-        bounds=made.bounds,
-        objective=made.objective,
-        path=made.path,
-        steps=[*draft.steps, *made.steps],
-        followed=draft.followed | made.parts,
-    )
+    given = (draft.system, draft.unknown_inputs, draft.bounds, draft.objective, draft.path)
+    made = controls(*given)._asdict()
+    steps, followed = [*draft.steps, *made.pop("steps")], draft.followed | made.pop("parts")
+    return replace(draft, **made, steps=steps, followed=followed)
 
 
 def _index(draft: Draft) -> Draft:
@@ -184,17 +179,10 @@ def _index(draft: Draft) -> Draft:
 def _moments(draft: Draft) -> Draft:
     """Replace conditions at times that are parameters by inputs that sum them up from node to
     node."""
-    made = with_moments(draft.system, draft.unknown_inputs or {}, draft.path, draft.boundary)
-    return replace(
-        draft,
-        system=made.system,
-        unknown_inputs=made.unknown_inputs,
-        path=made.path,
-        boundary=made.boundary,
-        steps=[*draft.steps, *made.steps],
-        moments=made.moments,
-        followed=draft.followed | made.sums,
-    )
+    given = (draft.system, draft.unknown_inputs or {}, draft.path, draft.boundary)
+    made = with_moments(*given)._asdict()
+    steps, followed = [*draft.steps, *made.pop("steps")], draft.followed | made.pop("sums")
+    return replace(draft, **made, steps=steps, followed=followed)
 
 
 def _integrals(draft: Draft) -> Draft:
@@ -236,10 +224,10 @@ def _parameters(draft: Draft) -> Draft:
 
 def _jumps(draft: Draft) -> Draft:
     """Replace jumps at known times by inputs that are held between nodes. Each jump gets a node of
-    its own if no bound, unknown input or path condition depends on the grid."""
+    its own if no bound, unknown input or path condition depends on the grid; so does an event."""
     given = draft.posed
     plain = not (draft.question.bounds or given.unknown_inputs or given.path)
-    plain = plain and not (given.links or given.moments)
+    plain = (plain and not (given.links or given.moments)) or bool(draft.events.names)
     held = held_switches(given.model, given.trials, draft.records, draft.values, plain)
     given = replace(given, model=held.model, trials=held.trials)
     written, notes = draft.posed.model, [*draft.notes, *held.notes]
@@ -278,6 +266,7 @@ def _sensor_delays(draft: Draft) -> Draft:
 REWRITES: Sequence[Callable[[Draft], Draft]] = (
     _phases,
     _sensors,
+    _events,
     _homotopy,
     _process_noise,
     _controls,
@@ -299,9 +288,9 @@ class Formulation:
 
     symbolic : the problem of which kernels are generated. unknown : records of unknown parameters.
     bounds : (low, high) of parameters, and of states and inputs whose bounds do not change over
-    time. lags : delays of the model. noises : see `Draft`. observer : model that tracks the record,
-    for the homotopy. written : model before its jumps became inputs; hidden : names of these
-    inputs; between : whether a jump lies between nodes. histories : parameters that stand for
+    time. lags : delays of the model. noises, events : see `Draft`. observer : model that tracks the
+    record, for the homotopy. written : model before its jumps became inputs; hidden : names of
+    these inputs; between : whether a jump lies between nodes. histories : parameters that stand for
     signals before the start. boundary : expressions of conditions at start and end. steps, moments
     : see `Step`, `Moment`. spans : (from, to) [s] of the path conditions. followed : inputs that
     may be on any grid, as they follow from others or are constant over several intervals. notes :
@@ -318,6 +307,7 @@ class Formulation:
     observer: Observer | None
     written: Model
     hidden: Sequence[str]
+    events: KnownEvents
     between: bool
     histories: frozenset[str]
     boundary: Sequence[sp.Expr | None]
@@ -387,6 +377,7 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
         **given.conditions,
     )
     sides = bounds_by_name(given.model, free, draft.bounds or {})
+    problem = draft.events.measured(problem, [*sides, *(x for e in given.trials for x in e.bounds)])
     fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
     bounds = named_bounds(given.model, draft.records, fixed)
     bounds |= bounds_of_delays(given.model, draft.records)
@@ -410,7 +401,8 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
         noises=draft.noises,
         observer=draft.observer,
         written=draft.written or given.model,
-        hidden=draft.jumps.names,
+        hidden=[*draft.jumps.names, *draft.events.names],
+        events=draft.events,
         between=bool(draft.jumps.notes),
         histories=frozenset(draft.histories.unknown),
         boundary=[row.expression for row in given.boundary],

@@ -180,13 +180,17 @@ def held_switches(
     """Replace jumps at known times by inputs that are held between nodes, for fits.
 
     unknown : names of parameters. known : values of the others, by trial. insert : whether trials
-    get a node at each jump; else a jump between nodes stays an expression, with a note.
+    get a node at each jump, of given inputs too; else a jump between nodes stays an expression,
+    with a note.
     """
+    given, trials = trials, [_with_nodes(e, e.signals) for e in trials] if insert else trials
+    before = [] if [*trials] == [*given] else [trial.grid for trial in given]
     found = switched(model, OfKnownTime(frozenset(unknown)), True)
     if not found.switches:
-        return HeldSwitches(model, trials)
+        return HeldSwitches(model, trials, before=before)
     if any(trial.free_duration for trial in trials):
-        return HeldSwitches(model, trials, notes=[_FREE.format(s.said) for s in jumping(found)[:1]])
+        notes = [_FREE.format(s.said) for s in jumping(found)[:1]]
+        return HeldSwitches(model, trials, notes=notes, before=before)
     numbers = [{**dict.fromkeys(unknown, np.nan), **row} for row in known]
     try:
         each = [
@@ -194,16 +198,21 @@ def held_switches(
             for row, trial in zip(numbers, trials, strict=True)
         ]
     except Unevaluated:
-        return HeldSwitches(model, trials)
-    grids = [with_jumps(e.grid, [*own.values()])[0] for e, own in zip(trials, each, strict=True)]
-    pairs = zip(trials, grids, strict=True)
-    made = [e if len(grid) == e.n_nodes else e.on_grid(grid) for e, grid in pairs]
+        return HeldSwitches(model, trials, before=before)
+    made = [_with_nodes(e, own) for e, own in zip(trials, each, strict=True)]
     if not insert and any(new is not old for new, old in zip(made, trials, strict=True)):
         return HeldSwitches(model, trials, notes=_between(found, trials, each))
     each = [_held_as_others(own, each, trial.grid) for trial, own in zip(made, each, strict=True)]
     driven = [trial.driven(own) for trial, own in zip(made, each, strict=True)]
-    before = [trial.grid for trial in trials] if made != [*trials] else ()
+    before = [trial.grid for trial in given] if made != [*given] else []
     return HeldSwitches(found.model, driven, found.names, before=before)
+
+
+def _with_nodes(trial: Experiment, own: Mapping[str, Signal]) -> Experiment:
+    """A trial with a node at each jump of held signals."""
+    held = [signal for signal in own.values() if not signal.expressions and signal.held]
+    grid, _ = with_jumps(trial.grid, held)
+    return trial if len(grid) == trial.n_nodes else trial.on_grid(grid)
 
 
 def _held_as_others(

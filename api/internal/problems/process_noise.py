@@ -24,7 +24,7 @@ class Driven(NamedTuple):
     """Arguments of `Collocation` in which process noise is an unknown input with a prior. noises :
     names of the noises by those of these inputs."""
 
-    model: Model
+    system: Model
     unknown: Mapping[Any, Any]
     known: Mapping[Any, Any]
     unknown_inputs: Mapping[Any, Any]

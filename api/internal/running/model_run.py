@@ -32,6 +32,7 @@ from kinesym.runtime.simulation.stepper import (
     STIFF,
     RawTrajectories,
     Stepper,
+    bind,
     cause_of_growth,
     failure,
     growth,
@@ -45,6 +46,9 @@ from kinesym.symbolic.schemes import SCHEMES
 
 #: Members of an ensemble of which it is found out which expression was not finite.
 _EXPLAINED = 8
+
+#: Steps whose ends are of use, at most.
+_MOST_STEPS = 100_000
 
 #: Failure of a member that reaches the end with values that are too large.
 _GROWN = "grew beyond any plausible size"
@@ -141,6 +145,14 @@ def unwatched_states(model: Model, given: SimulationArguments) -> dict[str, Arra
     if done.ended(0, False)[1] or not np.isfinite(states).all():
         return None
     return _named(raw.stepper.about.states, states)
+
+
+def chosen_steps(model: Model, given: SimulationArguments) -> Array | None:
+    """Ends (S,) of the steps that a method chooses for one trajectory of a model without delays;
+    None if it does not reach its end, or needs very many."""
+    run, raw = bind(*_posed(model, given, given.grid[0], narrow=False), recorded=_MOST_STEPS)
+    run.march(raw.stepper.loop, 0, len(raw.ivp.time) - 1)
+    return run.steps[0] if raw.reached[0] == len(raw.ivp.time) else None
 
 
 def _without_constraints(done: _Done, member: int) -> tuple[int, str]:

@@ -226,7 +226,8 @@ def test_sensitivities_of_a_smooth_model():
 
 
 def test_collocation_on_samples_of_a_signal():
-    """Cubic signals are sampled at the nodes; held ones need a node at each jump."""
+    """Cubic signals are sampled at the nodes; held ones get a node at each jump, but beside
+    bounds."""
     time = np.linspace(0.0, 1.0, 401)
     cubic = ks.Signal(TIMES, VALUES, "cubic")
     trial = ks.Experiment(time, inputs={u: cubic})
@@ -236,8 +237,8 @@ def test_collocation_on_samples_of_a_signal():
     np.testing.assert_allclose(solved["x"], integral(cubic, time), atol=2e-4)
     held = ks.Experiment(time, inputs={u: ks.Signal(TIMES, VALUES, "held")})
     assert held.held == {"u"}
+    coarse = ks.Experiment(np.linspace(0.0, 1.0, 4), inputs={u: ks.Signal(TIMES, VALUES, "held")})
+    about = {"boundary": start, "objective": ks.Integral(0 * x)}
+    assert 0.1 in ks.Collocation(MODEL, coarse, **about).trials[0].grid
     with pytest.raises(ValueError, match=r"input u of trial 0 jumps at t = 0\.1 s.*add that time"):
-        coarse = ks.Experiment(
-            np.linspace(0.0, 1.0, 4), inputs={u: ks.Signal(TIMES, VALUES, "held")}
-        )
-        ks.Collocation(MODEL, coarse, boundary=start)
+        ks.Collocation(MODEL, coarse, **about, bounds={x: (-9, 9)})

@@ -1,0 +1,256 @@
+"""Events at known times in problems of collocation, such as doses and switches: inputs that are
+held between them.
+
+A state that jumps is written as x + J, with J = D_1 s_1 + D_2 s_2 + ...: s_k is 0 before event k
+and 1 after it, D_k is by how much the state jumps there. What is left of the state has no jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.base.checks import shown
+from kinesym.internal.problems.conditions import At, During
+from kinesym.internal.problems.phases import Phases
+from kinesym.internal.problems.problem import checked_trials
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.summary import listed
+from kinesym.symbolic.derivation import fresh_name
+from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.hybrid import Event, Hybrid
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import by_name, name_of, t
+from kinesym.symbolic.objective import Objective, at_start
+from kinesym.symbolic.problem import Problem
+
+#: What to do about an event that a fit by collocation does not take.
+_REMEDY = "use ks.Shooting, or make a phase of what is before and after it, ks.Phases"
+
+
+@dataclass(frozen=True)
+class KnownEvents:
+    """Jumps of states at events: jumps, J by name of the state; names : of the inputs s_k."""
+
+    jumps: Mapping[str, sp.Expr] = field(default_factory=dict)
+    names: Sequence[str] = ()
+
+    def measured(self, problem: Problem, bounds: Iterable[str]) -> Problem:
+        """The problem with jumps of states that are measured. Raises `ValueError` for bounds of a
+        state that jumps."""
+        for name in (name for name in bounds if name in self.jumps):
+            raise ValueError(
+                f"{name} jumps at events and has bounds; write them as a path condition, "
+                f"path=[({name}, low, high)]"
+            )
+        rows = problem.measurements.items()
+        return replace(problem, measurements={k: e + self.jumps.get(k, 0) for k, e in rows})
+
+    def added(self, run: Trajectory, trial: Experiment, sign: float = 1.0) -> Trajectory:
+        """A trajectory with the jumps of its states, which at an event have their values after it;
+        without them with the sign -1."""
+        rows = {**trial.inputs, **run.parameters}
+        states = {x: run.states[x] + sign * _values(e, rows) for x, e in self.jumps.items()}
+        return replace(run, states={**run.states, **states}) if states else run
+
+
+def _values(e: sp.Expr, rows: Mapping[str, Any]) -> Any:
+    symbols = sorted(atoms_of(e) - {t}, key=str)
+    return sp.lambdify(symbols, e, "numpy")(*(rows[name_of(s)] for s in symbols))
+
+
+@dataclass(frozen=True)
+class Eventless:
+    """Arguments of a problem in which events at known times are inputs."""
+
+    system: Any
+    trials: Any
+    objective: Objective | None
+    boundary: Sequence[Any]
+    path: Sequence[Any]
+    events: KnownEvents = field(default_factory=KnownEvents)
+
+
+def without_events(
+    given: Eventless, unknown: Mapping[Any, Any] | None, known: Mapping[Any, Any] | None
+) -> Eventless:
+    """The arguments with a model without events in place of a hybrid one whose events are at known
+    times, and trials with its inputs; the same for another system, contacts, and phases.
+
+    Raises `ValueError` for an event at a time that depends on the motion or an unknown parameter,
+    and for resets that add no known amount.
+    """
+    hybrid = given.system
+    if not isinstance(hybrid, Hybrid) or isinstance(given.trials, Phases) or hybrid.contacts:
+        return given
+    model, found = hybrid.model, [_timed(hybrid, event) for event in hybrid.events]
+    free = by_name(unknown or {}, None, "unknown")
+    told = {**model.values, **by_name(known or {}, None, "known")}
+    trials = []
+    for trial in checked_trials(model, given.trials):
+        values = {**told, **trial.parameters}
+        numbers = {
+            p: sp.Float(values[name])
+            for p, name in zip(model.parameters, model.parameter_names, strict=True)
+            if name in values and name not in free
+        }
+        trials.append(trial.driven(_signals(hybrid, found, numbers, trial.grid[[0, -1]])))
+    jumps = {
+        x: sum(each.adds[x] * each.after for each in found if x in each.adds) for x in model.states
+    }
+    jumps = {x: e for x, e in jumps.items() if e != 0}
+    lifted, objective = _lifting(jumps), given.objective
+    if objective is not None:
+        terms = {name: lifted(getattr(objective, name)) for name in ("integrand", "terminal")}
+        objective = replace(objective, **terms)
+    made = _lifted(model, tuple(each.after for each in found), tuple(jumps.items()))
+    return Eventless(
+        made,
+        trials,
+        objective,
+        [_in_condition(c, lifted) for c in given.boundary],
+        [_in_condition(c, lifted) for c in given.path],
+        KnownEvents({name_of(x): e for x, e in jumps.items()}, [e.name for e in found]),
+    )
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """An event at a known time. time : an expression of parameters. rises : whether its guard rises
+    there. after : the input that is 1 after it. adds : by how much states jump."""
+
+    event: Event
+    time: sp.Expr
+    rises: sp.Expr
+    after: AppliedUndef
+    adds: Mapping[AppliedUndef, sp.Expr]
+
+    @property
+    def name(self) -> str:
+        """Name of the input."""
+        return name_of(self.after)
+
+
+def _timed(hybrid: Hybrid, event: Event) -> _Timed:
+    """An event with the time at which its guard is zero. Raises `ValueError` if that is not known,
+    and for a reset that adds no known amount."""
+    model, guard, what = hybrid.model, event.guard, f"event {event.name!r}"
+    moving = sorted(atoms_of(*model.through([guard])) - {*model.parameters, t}, key=str)
+    slope = guard.diff(t)
+    if moving or slope.has(t) or slope == 0:
+        why = f"depends on {name_of(moving[0])}" if moving else "is no straight line of time"
+        raise ValueError(
+            f"{what} happens where {shown(guard)} is zero, which {why}, and a fit by collocation "
+            f"takes events at known times alone; {_REMEDY}"
+        )
+    if event.stop or event.failure or (event.level and event.when != 1):
+        raise ValueError(
+            f"{what} ends the motion, or is a level, which collocation lacks; {_REMEDY}"
+        )
+    time = sp.simplify(-guard.xreplace({t: sp.S.Zero}) / slope)
+    adds = {x: sp.expand(e - x) for x, e in event.resets.items()}
+    for x, added in adds.items():
+        others = sorted(map(name_of, atoms_of(added) - {*model.parameters, t}))
+        if others:
+            raise ValueError(
+                f"{what} resets {name_of(x)} to {shown(event.resets[x])}: collocation takes what "
+                f"is added, {name_of(x)} + dose, not what depends on {others[0]}; {_REMEDY}"
+            )
+    adds = {x: added.xreplace({t: time}) for x, added in adds.items()}
+    place = [e.name for e in hybrid.events].index(event.name)
+    taken = [*model.states, *model.inputs, *model.parameters, *model.outputs]
+    after = sp.Function(fresh_name(f"after_{place}", taken))(t)
+    return _Timed(event, time, slope, after, adds)
+
+
+def _signals(
+    hybrid: Hybrid, found: Sequence[_Timed], numbers: Mapping[sp.Basic, sp.Expr], ends: Array
+) -> dict[str, Signal]:
+    """Inputs of a trial from its first to its last node: modes, and what is 1 after an event."""
+    begin, end = map(float, ends)
+    names = {u: name_of(u) for u in hybrid.model.inputs if name_of(u) in hybrid.modes}
+    modes = dict(hybrid.modes)
+    courses = {name: ([begin], [value]) for name, value in modes.items()}
+    courses |= {each.name: ([begin], [0.0]) for each in found}
+    times = [_number(each, each.time, numbers) for each in found]
+    for k in np.argsort(times, kind="stable"):
+        each, at = found[k], times[k]
+        here = {**numbers, **{u: sp.Float(modes[name]) for u, name in names.items()}}
+        rises = _number(each, each.rises, numbers) > 0.0
+        armed = _number(each, each.event.when, here) > 0.0
+        if not begin < at < end or each.event.direction == (-1 if rises else 1) or not armed:
+            continue
+        sets = {name_of(u): _number(each, e, here) for u, e in each.event.sets.items()}
+        modes |= sets
+        for name, value in {**sets, each.name: 1.0}.items():
+            rows = courses[name]
+            if rows[0][-1] == at:
+                rows[1][-1] = value
+            else:
+                rows[0].append(at)
+                rows[1].append(value)
+    return {
+        name: Signal([*rows[0], end], [*rows[1], rows[1][-1]], between="held")
+        for name, rows in courses.items()
+    }
+
+
+def _number(each: _Timed, e: sp.Expr, numbers: Mapping[sp.Basic, sp.Expr]) -> float:
+    """Value of an expression of parameters, and modes; raises `ValueError` if one is not known."""
+    value = e.xreplace(numbers)
+    if not value.is_number:
+        unknown = listed(sorted(map(str, value.free_symbols)))
+        raise ValueError(
+            f"event {each.event.name!r} depends on {unknown}, which is not known before a fit by "
+            f"collocation; give it in known or Experiment(parameters=...), or {_REMEDY}"
+        )
+    return float(value)
+
+
+def _lifting(jumps: Mapping[AppliedUndef, sp.Expr]) -> Callable[[sp.Expr], sp.Expr]:
+    """A function that writes x + J for x in an expression, but not in x', and not at the start,
+    where nothing has happened."""
+
+    def lifted(e: sp.Expr) -> sp.Expr:
+        kept = {a: sp.Dummy() for a in e.atoms(sp.Derivative, at_start)}
+        back = {dummy: a for a, dummy in kept.items()}
+        return e.xreplace(kept).xreplace({x: x + J for x, J in jumps.items()}).xreplace(back)
+
+    return lifted
+
+
+def _in_condition(condition: Any, lifted: Callable[[sp.Expr], sp.Expr]) -> Any:
+    """A condition with jumps of states: an expression, a relation, a row, one at some time."""
+    if isinstance(condition, During | At):
+        return condition._replace(condition=_in_condition(condition.condition, lifted))
+    if isinstance(condition, tuple | list) and condition:
+        return (_in_condition(condition[0], lifted), *condition[1:])
+    return lifted(condition) if isinstance(condition, sp.Basic) else condition
+
+
+@lru_cache(maxsize=16)
+def _lifted(
+    model: Model,
+    inputs: tuple[AppliedUndef, ...],
+    jumps: tuple[tuple[AppliedUndef, sp.Expr], ...],
+) -> Model:
+    """Model of what is left of its states without their jumps; kept, as programs are for equal
+    models."""
+    lifted = _lifting(dict(jumps))
+    return replace(
+        model,
+        inputs=[*model.inputs, *inputs],
+        equations=[lifted(e) for e in model.equations],
+        intermediates=[(s, lifted(e)) for s, e in model.intermediates],
+        outputs={name: lifted(e) for name, e in model.outputs.items()},
+        limits={name: lifted(e) for name, e in model.limits.items()},
+    )
