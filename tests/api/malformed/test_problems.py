@@ -219,7 +219,7 @@ TRIALS = [
 COLLOCATION = [
     (lambda: problem(of=5), "kinesym.Model"),
     (lambda: problem(of="osc"), "kinesym.Model"),
-    (lambda: problem(of=switched()), "which contacts of free press", "ks.Phases"),
+    (lambda: problem(of=switched()), "event 'top' happens where", "ks.Phases"),
     (lambda: problem(trials=5), "trials"),
     (lambda: problem(trials="t"), "trials must be an Experiment"),
     (lambda: problem(trials=[5]), "trials must be an Experiment"),
@@ -371,7 +371,7 @@ SHOOTING = [
     (lambda: hybrid_fit(unknown_inputs={u: None}), "inputs of a hybrid model cannot be unknown"),
     (
         lambda: hybrid_fit(method="trapezoid"),
-        "method is one of",
+        "trapezoid steps over events at known times alone",
         "'trapezoid'",
         "dormand-prince, rk4",
     ),
