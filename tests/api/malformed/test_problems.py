@@ -372,8 +372,7 @@ SHOOTING = [
     (
         lambda: hybrid_fit(method="trapezoid"),
         "trapezoid steps over events at known times alone",
-        "'trapezoid'",
-        "dormand-prince, rk4",
+        "dormand-prince or rk4",
     ),
     (lambda: hybrid_fit(substeps=2), "dormand-prince chooses its steps by rtol and atol"),
     (
