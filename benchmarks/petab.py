@@ -89,8 +89,6 @@ LIMIT = 200
 MOST, SOON, PATIENCE = 50, 3.0, 120.0
 #: Seconds by the clock for all that a peer does with a problem; the machine may be busy.
 LONGEST = 3600.0
-#: Problems whose derivatives over events take more memory than 16 GiB.
-TOO_LARGE = ("Smith_BMCSystBiol2013",)
 #: Problems with intervals by profile.
 PROFILED = (
     *("Armistead_CellDeathDis2024", "Bertozzi_PNAS2020", "Boehm_JProteomeRes2014"),
@@ -171,7 +169,7 @@ def size(name: str, problem: Any, value: float, spent: Sequence[float]) -> list[
 
 def not_fitted(name: str, problem: Any) -> str:
     """Why a problem is not fitted here, if it is not."""
-    if len(problem.unknown) > MOST or name in TOO_LARGE:
+    if len(problem.unknown) > MOST:
         return "not tried"
     try:
         problem.shooting()
@@ -253,7 +251,7 @@ def unpacked(name: str, folder: Path) -> Path:
 def names_of_problems() -> list[str]:
     """All problems of the archive."""
     with tarfile.open(ARCHIVE) as archive:
-        return sorted({Path(each.name).parent.name for each in archive if each.isfile()})
+        return sorted({n.split("/")[1] for n in archive.getnames() if n.count("/") > 1})
 
 
 def versions(python: str | None) -> list[str]:
