@@ -164,10 +164,12 @@ class Diagnostics:
         """Table for a notebook."""
         return html_table(str(self), self.rows(), self.HEAD)
 
-    def plot(self, trial: int = 0) -> Any:
+    def plot(self, trial: int = 0, names: Sequence[str] | None = None) -> Any:
         """Figure of a trial: for each channel the residuals over time, their autocorrelation with
-        the limits of white ones, and their distribution beside the normal one."""
+        the limits of white ones, and their distribution beside the normal one. names : of channels,
+        all by default."""
         mine = [s for s in self.series if s.trial == trial]
+        mine = [s for s in mine if names is None or s.channel in names]
         if not mine:
             raise ValueError(f"nothing is measured in trial {trial}")
         figure, axes = subplots(

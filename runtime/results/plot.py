@@ -82,6 +82,12 @@ def chosen_trial(trial: Any, count: int) -> int:
     return int(float(trial))
 
 
+def in_order(figure: Any) -> list[Any]:
+    """Axes of a figure of `panels`, in the order of their names: down the columns."""
+    grid = figure.axes[0].get_gridspec()
+    return [*np.reshape(figure.axes[: grid.nrows * grid.ncols], (grid.nrows, grid.ncols)).T.flat]
+
+
 def panels(
     names: Sequence[str], title: str, units: Mapping[str, str] | None = None
 ) -> tuple[Any, list[Any]]:

@@ -26,7 +26,7 @@ from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.estimates import Estimates, Uncertainty
 from kinesym.runtime.results.influence import InfluenceMeasures
 from kinesym.runtime.results.left_out import most_changed
-from kinesym.runtime.results.plot import close
+from kinesym.runtime.results.plot import close, in_order
 from kinesym.runtime.results.precision import (
     correlated,
     known_to,
@@ -169,6 +169,10 @@ def environment() -> dict[str, str]:
 
 #: Trials with a figure of their own in a report, at most.
 _TRIALS = 6
+#: Channels in a figure of a report, at most.
+_CHANNELS = 12
+#: Samples of a channel up to which its residuals have no figure.
+_SOME = 2
 
 
 @dataclass(frozen=True)
@@ -281,13 +285,15 @@ class Findings:
 
     def _pictures(self) -> Iterator[Picture]:
         names, shown = self.about.names, self._shown
-        measured = {check.trial for check in self.checks.checks}
+        many = {(c.trial, c.channel) for c in self.checks.checks if c.samples > _SOME}
         for k in shown:
             words = self._caption if k == shown[0] else ""
             yield Picture(f"Fit{self._of(k)}", self._fit(k), words)
-        for k in (k for k in shown if k in measured):
+        for k in shown:
+            mine = [name for name in self._drawn(k) if (k, name) in many]
             words = "Grey: 95 % of the autocorrelations of white residuals stay within."
-            yield Picture(f"Residuals{self._of(k)}", self.checks.plot(k), words)
+            if mine:
+                yield Picture(f"Residuals{self._of(k)}", self.checks.plot(k, mine), words)
         if len(names) > 1 and (self.about.deviations() > 0.0).any():
             yield Picture("Correlations", plot_correlations(names, self.about.covariance))
         if self.influence and len(self.influence.cook):
@@ -302,19 +308,30 @@ class Findings:
     def _shown(self) -> list[int]:
         """Trials with a figure; of many, those with the largest residuals relative to their std."""
         worst = {k: 0.0 for k, names in enumerate(self.channels) if names}
-        for check in self.checks.checks:
-            size = check.rms / check.std if check.std > 0.0 else 0.0
-            worst[check.trial] = max(worst[check.trial], size)
+        for (k, _), size in self._misses.items():
+            worst[k] = max(worst[k], size)
         return sorted(sorted(worst, key=lambda k: (-worst[k], k))[:_TRIALS])
+
+    @property
+    def _misses(self) -> dict[tuple[int, str], float]:
+        """Root mean squares of residuals over their std, by trial and channel."""
+        checks = self.checks.checks
+        return {(c.trial, c.channel): c.rms / c.std if c.std > 0.0 else 0.0 for c in checks}
+
+    def _drawn(self, trial: int) -> list[str]:
+        """Channels of a trial in a figure; of many, those with the largest residuals."""
+        names, sizes = list(self.channels[trial]), self._misses
+        worst = sorted(names, key=lambda name: -sizes.get((trial, name), 0.0))[:_CHANNELS]
+        return [name for name in names if name in worst]
 
     def _fit(self, trial: int) -> Any:
         """Figure of a trial, with bands."""
-        names = self.channels[trial]
+        names = self._drawn(trial)
         figure = self.plot(trial, names)
         figure.suptitle("")  # the page has a title
         if isinstance(self.bands, Bands):
             band, level = self.bands.trials[trial], self.estimates.level
-            for axis, name in zip(figure.axes, names, strict=False):
+            for axis, name in zip(in_order(figure), names, strict=False):
                 if name in band:
                     limits = band.limits(name, level)
                     axis.fill_between(band.time, *limits, alpha=0.3, lw=0.0, color="C0")
@@ -337,6 +354,8 @@ class Findings:
                 f"Of {len(self.channels)} trials those {_TRIALS} are shown whose residuals are "
                 "largest."
             )
+        if max(map(len, self.channels)) > _CHANNELS:
+            words += f" Of many channels those {_CHANNELS} are shown whose residuals are largest."
         return words.rstrip()
 
     def _of(self, trial: int) -> str:

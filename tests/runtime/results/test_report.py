@@ -20,6 +20,7 @@ from kinesym.runtime.results.precision import (
     precision,
 )
 from kinesym.runtime.results.report import (
+    Findings,
     Picture,
     Report,
     Table,
@@ -213,3 +214,27 @@ def test_what_was_solved(tmp_path):
         assert "if all others were known" in second and "four such records" in second
         rows = [line for line in first.splitlines() if line.startswith(("| k[s", "| c |"))]
         assert [row.endswith("| 1 ... 9 |") for row in rows] == [row[2] == "k" for row in rows]
+
+
+def test_bands_are_around_their_lines_and_many_channels_are_chosen(monkeypatch, tmp_path):
+    """Fourteen channels at levels of their own, in two columns; those that fit worst are drawn."""
+    x, level = ks.dynamicsymbols("x"), sp.Symbol("level")
+    names = [f"c{k}" for k in range(14)]
+    outputs = {name: x + 10 * k for k, name in enumerate(names)}
+    model = ks.Model("rest", [x], [], [level], [x.diff(ks.t)], outputs=outputs)
+    time = np.linspace(0.0, 1.0, 5)
+    noise = (
+        np.random.default_rng(0).standard_normal((14, 5)) * np.r_[np.ones(12), 0.1, 0.1][:, None]
+    )
+    rows = {name: 3.0 + 10 * k + noise[k] for k, name in enumerate(names)}
+    trial = ks.Experiment(time, measurements=rows, std=dict.fromkeys(names, 1.0))
+    fit = ks.Shooting(model, trial, {level: (0, 9)}, initial={x: level}).solve({level: 2.0})
+    caught = []
+    monkeypatch.setattr(Findings, "report", lambda self: caught.append(self) or report())
+    fit.report(tmp_path / "fit.html")
+    axes = [axis for axis in caught[0]._fit(0).axes if axis.lines]
+    assert len(axes) == 12 and not {"c12", "c13"} & {axis.get_ylabel() for axis in axes}
+    for axis in axes:
+        band = axis.collections[-1].get_paths()[0].vertices[:, 1]
+        shown = axis.lines[-1].get_ydata()
+        assert band.min() < shown.min() and shown.max() < band.max(), axis.get_ylabel()
