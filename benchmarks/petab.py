@@ -198,7 +198,7 @@ def searched(
     starts. The guess, which is one of `multistart`, is left out: files of models hold optima."""
     if not starts:
         return ours, []
-    shooting, before = problem.shooting(threads=1), time.process_time()
+    shooting, before = problem.shooting(), time.process_time()
     with ThreadPoolExecutor(1) as alone:
         many = shooting.multistart(starts + 1, max_iterations=LIMIT, executor=alone, progress=False)
     each, drawn = (time.process_time() - before) / (starts + 1), many.order > 0
