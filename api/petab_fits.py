@@ -22,6 +22,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.steady import Steady, steady
 from kinesym.shooting import Shooting
 from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.hybrid.events import line_in_time
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
@@ -113,7 +114,7 @@ class _Translation:
         }
         names = [*map(name_of, atoms_of(e) - {t})]
         known = not {*moving, *self.file.model.state_names, *self._told.starts} & {*names}
-        return known and bool(e.is_polynomial(t)) and sp.degree(e, t) == 1
+        return known and line_in_time(e) is not None
 
     @property
     def _objective(self) -> Objective:
@@ -181,10 +182,8 @@ class _Translation:
     def _written(self, e: sp.Expr) -> sp.Expr:
         """An expression of states and parameters."""
         model = self.file.model
-        for symbol, row in reversed(model.intermediates):
-            e = e.xreplace({symbol: row})
         signals = {**{name_of(x): x for x in model.states}, **self._told.now}
-        return e.xreplace({sp.Symbol(name): x for name, x in signals.items()})
+        return model.written_out(e).xreplace({sp.Symbol(name): x for name, x in signals.items()})
 
     @cached_property
     def _names(self) -> dict[_Channel, str]:

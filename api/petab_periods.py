@@ -60,9 +60,7 @@ def in_periods(tables: Tables, file: FileModel) -> Periods:
     moved = {p: now[name_of(p)] for p in model.parameters if name_of(p) in now}
 
     def written(e: sp.Expr) -> sp.Expr:
-        for symbol, row in reversed(model.intermediates):
-            e = e.xreplace({symbol: row})
-        return e.xreplace({sp.Symbol(name): x for name, x in signals.items()})
+        return model.written_out(e).xreplace({sp.Symbol(name): x for name, x in signals.items()})
 
     events, settings = list[Event](), {name: dict[str, Any]() for name in rows}
     for k in range(count):

@@ -187,7 +187,9 @@ class _Course:
             )
         now = {**self.known, **self.state, "time": time}
         guards = self._guards(time)
-        resets = {name_of(x): self._whole(e) for x, e in events[name].resets.items()}
+        resets = {
+            name_of(x): self.file.model.written_out(e) for x, e in events[name].resets.items()
+        }
         self.state |= {x: float(self.evaluate(e, now)) for x, e in resets.items()}
         for other, guard in self._guards(time).items():
             if guards[other] < 0.0 <= guard:
@@ -199,18 +201,13 @@ class _Course:
     def _guards(self, time: float) -> dict[str, float]:
         """Guards of the events, which happen where they rise through zero."""
         now = {**self.known, **self.state, "time": time}
-        return {e.name: float(self.evaluate(self._whole(e.guard), now)) for e in self._events}
+        whole = self.file.model.written_out
+        return {e.name: float(self.evaluate(whole(e.guard), now)) for e in self._events}
 
     @property
     def _events(self) -> Sequence[Event]:
         system = self.file.system
         return system.events if isinstance(system, Hybrid) else ()
-
-    def _whole(self, e: sp.Expr) -> sp.Expr:
-        """An expression with intermediates of the model written out."""
-        for symbol, row in reversed(self.file.model.intermediates):
-            e = e.xreplace({symbol: row})
-        return e
 
     def _run(self, begin: float, here: Array, last: float) -> dict[str, Array]:
         """Values at times of a period; the state is then that at its end, or the last time."""

@@ -263,6 +263,12 @@ class Declared:
                 found.append(expression)
         return found
 
+    def written_out(self, e: sp.Expr) -> sp.Expr:
+        """An expression with the intermediates in it written out."""
+        for symbol, expression in reversed(self.intermediates):
+            e = e.xreplace({symbol: expression})
+        return e
+
 
 def _equation(what: str, equation: Any) -> sp.Expr:
     """`equation` as an expression that is zero; lhs - rhs of a SymPy equation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy
@@ -52,10 +53,7 @@ def near_minimum(
     low, high = (bound[free] for bound in bounds)
     size = np.where((errors > 0.0) & np.isfinite(errors), errors, np.maximum(np.abs(guess), 1e-3))
 
-    def at(y: Array) -> Array:
-        q = guess.copy()
-        q[free] = y
-        return q
+    at = partial(_placed, guess, free, 1.0)
 
     def values(y: Array) -> Array:
         r = trials.tried_residuals(at(y))
@@ -99,13 +97,7 @@ def _near_kinks(
 ) -> tuple[Array, bool]:
     """Minimum of an objective with absolute values of residuals, as `near_minimum`."""
 
-    def at(y: Array) -> Array:
-        q = guess.copy()
-        q[free] = size * y
-        return q
-
-    def energy(q: Array) -> float:
-        return 0.0 if held is None else held[1].stiffness * (held[0](q)[0] - held[1].goal) ** 2
+    at = partial(_placed, guess, free, size)
 
     def near(y: Array) -> absolute.Kinked:
         q = at(y)
@@ -113,20 +105,32 @@ def _near_kinks(
         if held is not None:
             by = held[0](q)[1]
             B = here.B + 2.0 * held[1].stiffness * np.outer(by, by)
-            here = here._replace(J=here.J + energy(q), g=here.g + _pull(held, q), B=B)
+            here = here._replace(J=here.J + _energy(held, q), g=here.g + _pull(held, q), B=B)
         B = here.B[np.ix_(free, free)]
         return here._replace(g=here.g[free], B=B, A=here.A[:, free]).scaled(size)
 
     def tried(y: Array) -> tuple[float, Array]:
         q = at(y)
         J, e = absolute.tried_at(trials, q)
-        return (J + energy(q), e) if np.isfinite(J) else (J, e)
+        return (J + _energy(held, q), e) if np.isfinite(J) else (J, e)
 
     level = float(len(trials.residuals(guess)))
     sides = (bounds[0] / size, bounds[1] / size)
     asked = absolute.Problem(near, tried, sides, level, lambda y, J, slope: None)
     y, status = absolute.minimised(asked, guess[free] / size, 200)
     return at(y), status.success
+
+
+def _placed(guess: Array, free: NDArray[np.intp], size: Array | float, y: Array) -> Array:
+    """Unknowns (n,) with free ones in units of `size`, the others of a guess."""
+    q = guess.copy()
+    q[free] = size * y
+    return q
+
+
+def _energy(held: tuple[Follows, Spring] | None, q: Array) -> float:
+    """Energy of a spring."""
+    return 0.0 if held is None else held[1].stiffness * (held[0](q)[0] - held[1].goal) ** 2
 
 
 def _pull(held: tuple[Follows, Spring] | None, q: Array) -> Array | float:
@@ -148,22 +152,15 @@ def _near_likelihood(
     """Minimum of an objective that is no sum of squares, as `near_minimum`, by L-BFGS-B of SciPy in
     units of `size`."""
 
-    def at(y: Array) -> Array:
-        q = guess.copy()
-        q[free] = size * y
-        return q
+    at = partial(_placed, guess, free, size)
 
     def value(y: Array) -> tuple[float, Array]:
         q = at(y)
         J = trials.cost(q)
         if not np.isfinite(J):  # far uphill, so that the line search shrinks
             return 1e10, np.zeros_like(y)
-        slope = trials.gradient(q)
-        if held is not None:
-            quantity, spring = held
-            J += spring.stiffness * (quantity(q)[0] - spring.goal) ** 2
-            slope = slope + _pull(held, q)
-        return J, slope[free] * size
+        slope = trials.gradient(q) + _pull(held, q)
+        return J + _energy(held, q), slope[free] * size
 
     low, high = (bound / size for bound in bounds)
     found = scipy.optimize.minimize(

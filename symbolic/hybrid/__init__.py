@@ -1,7 +1,7 @@
 """Hybrid models: events, contacts, muscles that switch, points of trees on the ground."""
 
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, holds_of
-from kinesym.symbolic.hybrid.events import Event
+from kinesym.symbolic.hybrid.events import Event, line_in_time
 from kinesym.symbolic.hybrid.ground import GroundPoint, on_ground
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.hybrid.muscle import FESMuscle
@@ -14,5 +14,6 @@ __all__ = [
     "Hybrid",
     "flags_of",
     "holds_of",
+    "line_in_time",
     "on_ground",
 ]

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
 from kinesym.base.checks import check_text, flag, mapping, positive, shown
 from kinesym.symbolic.expression import real_expression, real_expressions
-from kinesym.symbolic.names import names_of
+from kinesym.symbolic.names import names_of, t
 
 
 @dataclass(frozen=True)
@@ -65,3 +68,12 @@ class Event:
                 f"event {self.name!r}: a level that sets no mode would happen again "
                 "and again; give sets={...} and when="
             )
+
+
+def line_in_time(guard: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+    """Level and slope of a guard level + slope * t, of parameters, so that its event is at a known
+    time; None of another one. guard : without intermediates."""
+    if guard.atoms(AppliedUndef) or not guard.is_polynomial(t) or sp.degree(guard, t) != 1:
+        return None
+    slope, level = sp.Poly(guard, t).all_coeffs()
+    return level, slope

@@ -123,3 +123,20 @@ def test_an_input_that_switches_between_nodes_has_nodes_there():
     assert problem.trials[0].n_nodes == 12
     found = problem.solve({a: 1.0, x: np.linspace(0.0, 1.0, 11)}, tolerance_grid=1e-8)
     assert found.parameters["a"] == pytest.approx(2.0, rel=1e-7)
+
+
+def test_guards_and_resets_by_intermediates():
+    """A dose and its time that the model has as intermediates."""
+    at, dose = sp.symbols("at dose")
+    rows = [(at, td + 1), (dose, D / V)]
+    model = ks.Model("body", [C], [], [ke, V, D, td], [C.diff(t) + ke * C], intermediates=rows)
+    body = Hybrid(model, events=[Event("dose", t - at, 1, resets={C: C + dose})])
+    time = np.linspace(0.0, 6.0, 25)
+    seen = np.where(time >= 3.0, 4.0 * np.exp(-0.5 * (time - 3.0)), 0.0)
+    trial = ks.Experiment(time, {}, {C: seen}, {C: 0.1})
+    about = ({ke: (0.01, 5), D: (1, 99)}, {V: 10.0, td: 2.0})
+    guess = {ke: 0.3, D: 30.0}
+    problem = ks.Collocation(body, trial, *about, boundary=[ks.at_start(C)], scheme="radau-5")
+    shooting = ks.Shooting(body, trial, *about, initial={C: 0.0}, method="radau-5")
+    for fit in (problem.solve(guess), shooting.solve(guess, "least-squares")):
+        np.testing.assert_allclose([*fit.parameters.values()], [0.5, 40.0], rtol=1e-5)

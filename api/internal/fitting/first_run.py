@@ -83,8 +83,7 @@ def _inverse(model: Model, shows: sp.Expr) -> Inverse | None:
     """State that an output shows, inverted; None for outputs that show no state, several, or one
     not one to one."""
     if len(model.intermediates) <= _SHORT:
-        for symbol, e in reversed(model.intermediates):
-            shows = shows.xreplace({symbol: e})
+        shows = model.written_out(shows)
     functions, others = shows.atoms(AppliedUndef), shows.free_symbols - {t}
     if len(functions) != 1 or not others <= {*model.parameters} or shows.has(sp.Derivative):
         return None

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from kinesym.internal.problems.dependent_starts import functions_of
 from kinesym.runtime.shooting.resets import Reset
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.following import Following
-from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.hybrid import Hybrid, line_in_time
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
@@ -75,23 +74,15 @@ def _known(event: Event, model: Model) -> KnownEvent:
     what = f"event {event.name!r}"
     if event.level or event.stop or event.failure or not event.when.is_number:
         raise ValueError(f"{what} with level, stop, failure or when")
-    guard = _written(event.guard, model)
-    line = guard.is_polynomial(t) and sp.degree(guard, t) == 1
-    if not (line and guard.atoms(sp.Symbol, AppliedUndef) <= {t, *model.parameters}):
+    guard = model.written_out(event.guard)
+    line = line_in_time(guard)
+    if line is None:
         raise ValueError(f"{what}, where {event.guard} is zero")
-    slope, level = sp.Poly(guard, t).all_coeffs()
     symbols = sorted(guard.free_symbols - {t}, key=name_of)
     rules = {**event.resets, **event.sets}
-    rule = functions_of({name_of(x): _written(e, model) for x, e in rules.items()})
-    names, function = [name_of(s) for s in symbols], NumericFunction(symbols, [level, slope])
+    rule = functions_of({name_of(x): model.written_out(e) for x, e in rules.items()})
+    names, function = [name_of(s) for s in symbols], NumericFunction(symbols, [*line])
     return KnownEvent(event.name, event.direction, names, function, rule)
-
-
-def _written(e: sp.Expr, model: Model) -> sp.Expr:
-    """An expression with intermediates of the model written out."""
-    for symbol, row in reversed(model.intermediates):
-        e = e.xreplace({symbol: row})
-    return e
 
 
 def resets_of(

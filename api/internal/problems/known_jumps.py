@@ -27,7 +27,7 @@ from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.derivation import fresh_name
 from kinesym.symbolic.expression import atoms_of
-from kinesym.symbolic.hybrid import Event, Hybrid
+from kinesym.symbolic.hybrid import Event, Hybrid, line_in_time
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective, at_start
@@ -143,21 +143,23 @@ class _Timed:
 def _timed(hybrid: Hybrid, event: Event) -> _Timed:
     """An event with the time at which its guard is zero. Raises `ValueError` if that is not known,
     and for a reset that adds no known amount."""
-    model, guard, what = hybrid.model, event.guard, f"event {event.name!r}"
-    moving = sorted(atoms_of(*model.through([guard])) - {*model.parameters, t}, key=str)
-    slope = guard.diff(t)
-    if moving or slope.has(t) or slope == 0:
+    model, what = hybrid.model, f"event {event.name!r}"
+    guard = model.written_out(event.guard)
+    line = line_in_time(guard)
+    if line is None:
+        moving = sorted(guard.atoms(AppliedUndef), key=str)
         why = f"depends on {name_of(moving[0])}" if moving else "is no straight line of time"
         raise ValueError(
-            f"{what} happens where {shown(guard)} is zero, which {why}, and a fit by collocation "
-            f"takes events at known times alone; {_REMEDY}"
+            f"{what} happens where {shown(event.guard)} is zero, which {why}, and a fit by "
+            f"collocation takes events at known times alone; {_REMEDY}"
         )
     if event.stop or event.failure or (event.level and event.when != 1):
         raise ValueError(
             f"{what} ends the motion, or is a level, which collocation lacks; {_REMEDY}"
         )
-    time = sp.simplify(-guard.xreplace({t: sp.S.Zero}) / slope)
-    adds = {x: sp.expand(e - x) for x, e in event.resets.items()}
+    level, slope = line
+    time = sp.simplify(-level / slope)
+    adds = {x: sp.expand(model.written_out(e) - x) for x, e in event.resets.items()}
     for x, added in adds.items():
         others = sorted(map(name_of, atoms_of(added) - {*model.parameters, t}))
         if others:
