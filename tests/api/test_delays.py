@@ -7,7 +7,7 @@ from scipy.optimize import least_squares
 
 import kinesym as ks
 from kinesym.codegen.interpret import interpret
-from kinesym.internal.problems.shooting_arguments import shooting_program
+from kinesym.internal.problems.shooting_program import shooting_program
 from kinesym.runtime.nlp.sensor_delays import delays_at, fit
 from kinesym.runtime.results.solution import Solution
 

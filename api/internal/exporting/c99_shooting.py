@@ -39,7 +39,7 @@ from kinesym.internal.exporting.c99_shooting_driver import (
 from kinesym.internal.exporting.text import head, in_comment
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.internal.problems.residual_problem import residual_problem
-from kinesym.internal.problems.shooting_arguments import shooting_program, without_hessians
+from kinesym.internal.problems.shooting_program import shooting_program, without_hessians
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 from kinesym.runtime.shooting.smooth_trials import SmoothTrials

@@ -27,10 +27,9 @@ from kinesym.internal.problems.problem import lowered_for_method
 from kinesym.internal.problems.question import ShootingQuestion
 from kinesym.internal.problems.report_setting import setting_of
 from kinesym.internal.problems.sensors import with_noise, with_sensors
-from kinesym.internal.problems.shooting_arguments import (
-    ShootingArguments,
+from kinesym.internal.problems.shooting_arguments import ShootingArguments, shooting_arguments
+from kinesym.internal.problems.shooting_program import (
     SmoothProgram,
-    shooting_arguments,
     shooting_program,
     smooth_program,
 )
