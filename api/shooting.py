@@ -90,7 +90,8 @@ class Shooting(Displayed):
         None; `held(low, high)` if they are constant between nodes.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries
         are unknowns too, and continuity is an equation (optimiser "ipopt").
-    threads : for the objective of a model; default: OMP_NUM_THREADS or the number of processors.
+    threads : for the trials of a model, and its objective; they do not change a bit. Default:
+        OMP_NUM_THREADS or the number of processors.
     substeps : fixed steps per interval of the grids; default 1. rtol, atol : of steps that are
         chosen, as of `simulate`.
     sensors : channels by name, expressions of states, inputs and parameters, {"imu": g * theta +

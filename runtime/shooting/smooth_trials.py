@@ -13,8 +13,10 @@ as many iterations as with the steps of their start kept, which may suit another
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,7 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.blocks import Block, sparse
 from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, most_steps
 from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.resets import Crossed, Interrupted, Reset, by_nodes, crossed
@@ -52,6 +55,13 @@ from kinesym.runtime.simulation.stepper import (
     rounded_down,
 )
 
+Found = TypeVar("Found")
+
+#: States times steps of all trials, for each thread, from which these are simulated side by side.
+_PER_THREAD = 1500
+#: Steps of a trial that a method chooses, about, if its grid has fewer.
+_STEPS = 50
+
 #: By how much samples may leave their steps, as a share of these, before they are placed anew.
 _ROUNDING = 1e-9
 
@@ -69,6 +79,15 @@ class _TrialLoop:
     stages: tuple[Array, Array] | None  # x' and x at the stages of fixed implicit steps
     step: Array
     late: DelayedTrial | None = None
+
+
+class _Pulled(NamedTuple):
+    """Derivatives of J by the starts of the segments of a trial, n each, by its unknown inputs (m,
+    N), and by its unknown parameters (r,)."""
+
+    starts: Sequence[Array]
+    inputs: Array
+    parameters: Array
 
 
 class Evaluated(NamedTuple):
@@ -175,16 +194,35 @@ class SmoothTrials(Simulated):
     def _simulated(self, q: Array) -> Array:
         """Simulate: z(q), a view."""
         self.nlp.layout.parameter_values(self._z)[:] = q[: len(self.unknowns.parameters)]
-        for k in range(len(self._trials)):
-            try:
-                self._run_of(q, k)
-            except Diverged as error:
-                raise Diverged(f"{self._title(k)}{error}") from error
+        self._each(partial(self._run_of, q))
         delays = delays_at(self.nlp.about, self.nlp.layout, self._z)
         if not fit(self._fine, delays, _ROUNDING):  # whatever was before, J(q) is the same
             self._fine = placed(self._fine, delays)
             self.nlp, self._squares = self._on(self._fine)
         return self._z
+
+    def _each(self, of: Callable[[int], Found]) -> list[Found]:
+        """Values of a function of each trial, in their order, over threads if the steps are many.
+        Raises `Diverged` of the first trial where it does."""
+
+        def titled(trial: int) -> Found:
+            try:
+                return of(trial)
+            except Diverged as error:
+                raise Diverged(f"{self._title(trial)}{error}") from error
+
+        numbers = range(len(self._trials))
+        return list((self._pool.map if self._pool else map)(titled, numbers))
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor | None:
+        """Threads for trials; None for one, and for so few steps that they cost more than they
+        save."""
+        least = _STEPS if self._stepper.adaptive else 1
+        steps = sum(max(trial.n_nodes, least) for trial in self._fine)
+        most = steps * len(self.unknowns.states) // _PER_THREAD
+        threads = min(self.nlp.threads, len(self._trials), most)
+        return ThreadPoolExecutor(threads, "trials") if threads > 1 else None
 
     def _run_of(self, q: Array, number: int) -> None:
         """Simulate a trial."""
@@ -350,52 +388,50 @@ class SmoothTrials(Simulated):
         return self.tangent(q)[1]
 
     def _gradient(self, q: Array) -> Array:
-        z = self.simulate(q)
-        direct = self.nlp.gradient(z)
+        direct = self.nlp.gradient(self.simulate(q))
         result = np.zeros(self.unknowns.size)
         parameters = self.nlp.layout.parameter_values(direct).copy()
-        n = len(self.unknowns.states)
-        for k, sweeper in enumerate(self._sweepers()):
-            places = self.unknowns.owned.places(k)
-            mine = np.zeros(len(places))
-            rows = self.nlp.layout.trajectories(direct, k)
-            node, inputs = rows[:n], rows[n:].copy()
-            starts: list[Array] = []
-            pieces = self.pieces(k)
-            for begin, end in reversed(pieces):
-                carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
-                if isinstance(sweeper, Changes):
-                    node[:, end] = carry
-                    carry, mine = sweeper.adjoint(node, inputs)
-                elif isinstance(sweeper, Chain | ChosenSteps | Interrupted):
-                    sweeper.adjoint(begin, end, carry, node, inputs, mine)
-                else:
-                    sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
-                starts.insert(0, carry)
-            result[self.unknowns.starts(k)] = starts[0][self._starts]
-            result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
-            result[self.unknowns.samples(k)] = inputs[: len(self.unknowns.inputs)].ravel()
-            parameters[places] += mine + self.start_pull(q, k, starts[0])
+        for k, found in enumerate(self._each(partial(self._pulled, q, direct))):
+            result[self.unknowns.starts(k)] = found.starts[0][self._starts]
+            inner = [np.zeros(0), *found.starts[1:]]
+            result[self.unknowns.boundaries(k)] = np.concatenate(inner)
+            result[self.unknowns.samples(k)] = found.inputs.ravel()
+            parameters[self.unknowns.owned.places(k)] += found.parameters
         result[: len(parameters)] = parameters
         return result
 
-    def _sweepers(self) -> list[Run | Chain | ChosenSteps | Interrupted | Changes]:
-        """Sweeps that differentiate the steps of each trial."""
-        if any(self._sources):
-            return [trial.late.changes for trial in self._trials if trial.late is not None]
-        about = (self._varied, self._chain)
-        found = list[Run | Chain | ChosenSteps | Interrupted | Changes]()
-        for trial, stops in zip(self._trials, self._crossed, strict=True):
-            sweep: Run | Chain | ChosenSteps = trial.run
-            if self._stepper.adaptive:
-                sweep = ChosenSteps.of(trial.run, trial.raw, *about)
-            elif trial.stages is not None:
-                sweep = self._chain(trial.raw.ivp, trial.stages)
-            if stops and not isinstance(sweep, Run):
-                found.append(Interrupted(sweep, stops))
+    def _pulled(self, q: Array, direct: Array, trial: int) -> _Pulled:
+        """Derivatives of J by what a trial begins with and has, from those by z."""
+        n, sweeper = len(self.unknowns.states), self._sweeper(trial)
+        mine = np.zeros(len(self.unknowns.owned.places(trial)))
+        rows = self.nlp.layout.trajectories(direct, trial)
+        node, inputs = rows[:n], rows[n:].copy()
+        starts: list[Array] = []
+        pieces = self.pieces(trial)
+        for begin, end in reversed(pieces):
+            carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
+            if isinstance(sweeper, Changes):
+                node[:, end] = carry
+                carry, mine = sweeper.adjoint(node, inputs)
+            elif isinstance(sweeper, Run):
+                sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
             else:
-                found.append(sweep)
-        return found
+                sweeper.adjoint(begin, end, carry, node, inputs, mine)
+            starts.insert(0, carry)
+        mine += self.start_pull(q, trial, starts[0])
+        return _Pulled(starts, inputs[: len(self.unknowns.inputs)], mine)
+
+    def _sweeper(self, number: int) -> Run | Chain | ChosenSteps | Interrupted | Changes:
+        """Sweeps that differentiate the steps of a trial."""
+        trial, stops = self._trials[number], self._crossed[number]
+        if trial.late is not None:
+            return trial.late.changes
+        sweep: Run | Chain | ChosenSteps = trial.run
+        if self._stepper.adaptive:
+            sweep = ChosenSteps.of(trial.run, trial.raw, self._varied, self._chain)
+        elif trial.stages is not None:
+            sweep = self._chain(trial.raw.ivp, trial.stages)
+        return Interrupted(sweep, stops) if stops and not isinstance(sweep, Run) else sweep
 
     def _chain(self, ivp: IVP, stages: tuple[Array, Array]) -> Chain:
         """Equations of all implicit steps of a trial, differentiated at their stages."""
@@ -410,29 +446,41 @@ class SmoothTrials(Simulated):
         if self.unknowns.inputs:
             raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
         self.simulate(q)
-        unknowns, layout = self.unknowns, self.nlp.layout
-        n, r, m = len(self.unknowns.states), len(unknowns.parameters), layout.n_variables
-        number = np.arange(r)
+        n, r, layout = len(self.unknowns.states), len(self.unknowns.parameters), self.nlp.layout
+        number, size = np.arange(r), layout.n_variables
         places = layout.parameter_offset + number[:, None]
-        states = [_Block(np.ones((r, 1, 1)), places, number[:, None, None])]
-        gaps = list[_Block]()
-        for k, sweeper in enumerate(self._sweepers()):
-            N, pieces = unknowns.nodes[k], self.pieces(k)
-            for j, (begin, end) in enumerate(pieces):
-                columns, along = self._along(q, sweeper, k, j, begin, end)
-                if isinstance(sweeper, Changes):
-                    along, late = along[:, :n], along[:, n:]
-                    rows = layout.offsets[k] + np.arange(n, n + late.shape[1]) * N
-                    states.append(_Block(late, rows + np.arange(N)[:, None], columns))
-                last = end + 1 if j == len(pieces) - 1 else end
-                rows = layout.offsets[k] + np.arange(n) * N + np.arange(begin, last)[:, None]
-                states.append(_Block(along[: last - begin], rows, columns))
-                if j < len(pieces) - 1:
-                    after = self._start_columns(k, j + 1)[0]
-                    jump = np.concatenate([along[-1:], -np.eye(n)[None]], axis=2)
-                    rows = n * len(gaps) + np.arange(n)[None]
-                    gaps.append(_Block(jump, rows, np.concatenate([columns, after])))
-        return _sparse(states, (m, q.size)), _sparse(gaps, (n * len(gaps), q.size))
+        states = [Block(np.ones((r, 1, 1)), places, number[:, None, None])]
+        gaps = list[Block]()
+        for of_states, of_gaps in self._each(partial(self._blocks, q)):
+            states += of_states
+            for block in of_gaps:
+                gaps.append(block._replace(rows=block.rows + n * len(gaps)))
+        return sparse(states, (size, q.size)), sparse(gaps, (n * len(gaps), q.size))
+
+    def _blocks(self, q: Array, trial: int) -> tuple[list[Block], list[Block]]:
+        """Tangents of a trial, and of its gaps, in rows from 0 each."""
+        n, N, offset = (
+            len(self.unknowns.states),
+            self.unknowns.nodes[trial],
+            self.nlp.layout.offsets[trial],
+        )
+        sweeper, pieces = self._sweeper(trial), self.pieces(trial)
+        states, gaps = list[Block](), list[Block]()
+        for j, (begin, end) in enumerate(pieces):
+            columns, along = self._along(q, sweeper, trial, j, begin, end)
+            if isinstance(sweeper, Changes):
+                along, late = along[:, :n], along[:, n:]
+                rows = offset + np.arange(n, n + late.shape[1]) * N
+                states.append(Block(late, rows + np.arange(N)[:, None], columns))
+            last = end + 1 if j == len(pieces) - 1 else end
+            rows = offset + np.arange(n) * N + np.arange(begin, last)[:, None]
+            states.append(Block(along[: last - begin], rows, columns))
+            if j < len(pieces) - 1:
+                after = self._start_columns(trial, j + 1)[0]
+                jump = np.concatenate([along[-1:], -np.eye(n)[None]], axis=2)
+                both = np.concatenate([columns, after])
+                gaps.append(Block(jump, np.arange(n)[None], both))
+        return states, gaps
 
     def _along(
         self,
@@ -475,27 +523,3 @@ class SmoothTrials(Simulated):
             return list(places), self._starts
         begin = self.unknowns.offsets["segments", trial] + (piece - 1) * n
         return list(range(begin, begin + n)), list(range(n))
-
-
-class _Block(NamedTuple):
-    """Dense values (k, n, c) of a sparse matrix: entry [i, j, l] at (rows[i, j], columns[l]), or at
-    columns[i, 0, l]."""
-
-    values: Array
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
-
-
-def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
-    """Sparse matrix of blocks that share no row."""
-    counts = np.zeros(shape[0] + 1, dtype=np.intp)
-    for block in blocks:
-        counts[block.rows + 1] = block.values.shape[2]
-    begins = np.cumsum(counts)
-    data, columns = np.empty(begins[-1]), np.empty(begins[-1], dtype=np.intp)
-    for block in blocks:
-        at = begins[block.rows][:, :, None] + np.arange(block.values.shape[2])
-        data[at], columns[at] = block.values, block.columns
-    made = csr_array((data, columns, begins), shape)
-    made.sort_indices()
-    return made

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 
 import numpy as np
 
@@ -80,13 +81,15 @@ class SteadyStart:
 
 @dataclass
 class _Reached:
-    """A steady state, the runs that led to it, derivatives of it by the seeds of the last sweep,
-    and the trials that have begun in it."""
+    """A steady state, the runs that led to it, none before it is found, derivatives of it by the
+    seeds of the last sweep, and the trials that have begun in it. busy : held by the thread that
+    finds one of these."""
 
-    end: Array
-    runs: Sequence[tuple[Run, RawTrajectories]]
+    end: Array = field(default_factory=lambda: np.zeros(0))
+    runs: Sequence[tuple[Run, RawTrajectories]] = ()
     swept: tuple[bytes, Array] | None = None
     users: set[int] = field(default_factory=set)
+    busy: Lock = field(default_factory=Lock)
 
 
 class SteadyStates:
@@ -100,6 +103,7 @@ class SteadyStates:
         self._stepper, self.free, self._tolerances = stepper, list(free), tolerances
         self._most = most
         self._kept: OrderedDict[bytes, _Reached] = OrderedDict()
+        self._busy = Lock()
 
     def of(self, start: SteadyStart, known: Mapping[str, float]) -> _Reached:
         """The steady state at these parameters. Raises `Diverged` if there is none."""
@@ -112,15 +116,20 @@ class SteadyStates:
             x[start.states.index(name)] = value
         numbers = np.concatenate([p, x, start.inputs, [start.begin, start.span]])
         key = numbers.tobytes()
-        if key not in self._kept:
-            self._kept[key] = self._settled(start, p, x)
-        self._kept.move_to_end(key)
-        self._kept[key].users.add(id(start))
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return self._kept[key]
+        with self._busy:
+            reached = self._kept.setdefault(key, _Reached())
+            self._kept.move_to_end(key)
+            reached.users.add(id(start))
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        with reached.busy:
+            if not reached.runs:
+                reached.end, reached.runs = self._settled(start, p, x)
+        return reached
 
-    def _settled(self, start: SteadyStart, p: Array, x: Array) -> _Reached:
+    def _settled(
+        self, start: SteadyStart, p: Array, x: Array
+    ) -> tuple[Array, Sequence[tuple[Run, RawTrajectories]]]:
         parameters, runs = self._stepper.with_tables(p[None]), list[tuple[Run, RawTrajectories]]()
         least, step = self._tolerances[1], np.zeros(1)
         for k in range(_SPANS):
@@ -138,7 +147,7 @@ class SteadyStates:
             before, x = x, states[:, 0, 1].copy()
             change = np.abs(x - before)
             if (change <= _STEADY * np.abs(x) + least).all():
-                return _Reached(x, runs)
+                return x, runs
         worst = int(np.argmax(change / (_STEADY * np.abs(x) + least)))
         raise Diverged(
             "the model has no steady state before the record: over the last "
@@ -153,13 +162,14 @@ class SteadyStates:
             rows = [start.states.index(x) for x in start.follows.states]
             carry[rows] = start.follows.slopes(start.earlier(known), self.free)
         seeds = carry.tobytes()
-        if reached.swept is None or reached.swept[0] != seeds:
-            for steps in map(self._steps, reached.runs):
-                along = np.empty((2, *carry.shape))
-                steps.tangent(0, 1, carry, along, 0)
-                carry = along[1]
-            reached.swept = (seeds, carry)
-        return reached.swept[1]
+        with reached.busy:
+            if reached.swept is None or reached.swept[0] != seeds:
+                for steps in map(self._steps, reached.runs):
+                    along = np.empty((2, *carry.shape))
+                    steps.tangent(0, 1, carry, along, 0)
+                    carry = along[1]
+                reached.swept = (seeds, carry)
+            return reached.swept[1]
 
     def pulled(self, start: SteadyStart, known: Mapping[str, float], weights: Array) -> Array:
         """Weights (n,) times these derivatives, (r,); backwards in time, unless several trials
@@ -200,8 +210,8 @@ class Settled:
 
     def values(self, known: Mapping[str, float]) -> dict[str, Array]:
         """Initial values by name. Raises `Diverged` if there is no steady state."""
-        end = self.steady.of(self.start, known).end
-        found = dict(zip(self.states, map(np.asarray, end), strict=True))
+        reached = self.steady.of(self.start, known)
+        found = dict(zip(self.states, map(np.asarray, reached.end), strict=True))
         found |= {x: np.asarray(value) for x, value in self.start.reset.items()}
         return found | (self.start.resets.values(known) if self.start.resets else {})
 

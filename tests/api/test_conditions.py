@@ -4,6 +4,7 @@ Expected values are closed forms of the same steps, with derivatives by complex 
 """
 
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -169,6 +170,40 @@ def test_steady_states_before_records(method):
     np.testing.assert_allclose(problem.gradient(q, mode="forward"), gradient, rtol=1e-11)
     jacobian = problem.residual_jacobian(q)
     np.testing.assert_allclose(2.0 * problem.residuals(q) @ jacobian, gradient, rtol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["radau-5", "rk4"])
+def test_threads_over_trials_do_not_change_a_bit(method):
+    """Many trials of which several share a steady state, some with a parameter of their own; the
+    first one that fails is told."""
+    doses = np.repeat(np.linspace(0.2, 1.0, 6), 4)
+    made = [
+        ks.Experiment(
+            np.linspace(0, 0.3, 60),
+            {},
+            {z: np.full(60, 0.5)},
+            {z: 0.1},
+            parameters={dose: own},
+            before=ks.steady({dose: own}),
+        )
+        for own in doses
+    ]
+    start = {x: 0.4, y: 0.5, z: 0.1}
+    found = []
+    for threads in (1, 2):
+        unknown = {a: (-2, 9), b: (-2, 9), c: (0, 9)}
+        about = {"initial": start, "method": method, "threads": threads}
+        problem = ks.Shooting(CYCLE, made, unknown, **about)
+        q = problem.pack({"a": 1.1, "b": 0.7, "c": 1.2})
+        jacobian = problem.residual_jacobian(q)
+        assert problem.cost([-1.0, -1.5, 1.2]) == np.inf
+        with pytest.raises(ValueError, match="trial 0: the model has no steady state"):
+            problem.gradient([-1.0, -1.5, 1.2])
+        found.append((problem.gradient(q), problem.residuals(q), jacobian))
+        started = sum(thread.name.startswith("trials") for thread in threading.enumerate())
+        assert started == (2 if threads == 2 else 0)
+    for one, many in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, many)
 
 
 def test_what_is_kept_depends_on_an_unknown():
