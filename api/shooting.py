@@ -85,7 +85,8 @@ class Shooting(Displayed):
     method : of a model "rk4" (None), or another one of `simulate`; implicit ones are for stiff and
         differential-algebraic models. "dormand-prince" and "radau-5" choose their steps, which end
         at each node, the others take fixed ones; so does "radau-5" if `substeps` is given, or with
-        delays. Of a hybrid model "dormand-prince" (None) or "rk4".
+        delays. Of a hybrid model "dormand-prince" (None) or "rk4"; implicit ones where all of its
+        events are at known times.
     unknown_inputs : inputs of a model whose samples are to be found, with bounds (low, high) or
         None; `held(low, high)` if they are constant between nodes.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries

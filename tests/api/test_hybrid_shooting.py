@@ -445,3 +445,14 @@ def test_noise_that_depends_on_unknowns(loss):
         assert fit.success
         assert [fit.parameters[k] for k in "gab"] == pytest.approx([9.6, 0.01, 0.02], rel=0.15)
         assert fit.trials[0].std["y"] == pytest.approx(std, rel=0.2)
+
+
+@pytest.mark.parametrize("system", [BALL, BALL.model])
+def test_losses_that_are_no_density(system):
+    """A standard deviation of unknowns beside a loss that tells none: refused with events, too."""
+    a = sp.Symbol("a")
+    inputs = {} if system is BALL else {lam: 0.0}
+    trial = ks.Experiment(TIME, inputs, {y: np.ones(301)}, {y: a * y})
+    about = ({g: (5, 15), a: (0.1, 1)}, {m: 0.5}, {y: 1.0, v: 0.0}, ks.LeastSquares("huber"))
+    with pytest.raises(ValueError, match="std of y is an expression, and the loss huber is no"):
+        ks.Shooting(system, trial, *about)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kinesym.base.quiet import quietly
-from kinesym.internal.problems.problem import chosen_objective
+from kinesym.internal.problems.problem import chosen_objective, sides_of, spreads_of
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.simulation_arguments import simulation_arguments
 from kinesym.internal.running.jump_events import jump_sensitivities
@@ -21,7 +21,7 @@ from kinesym.symbolic.problem import measured_expressions
 
 def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> Simulated:
     """The trials of a hybrid model; raises `ValueError` for what does not fit."""
-    factor, loss = _factor_of_squares(given)
+    factor, loss = _factor_of_squares(hybrid, given)
     return given.outer(_trials(hybrid, given.inner, factor, loss), factor)
 
 
@@ -58,9 +58,11 @@ def _trials(
     )
 
 
-def _factor_of_squares(given: ShootingArguments) -> tuple[float, RobustLoss | None]:
+def _factor_of_squares(hybrid: Hybrid, given: ShootingArguments) -> tuple[float, RobustLoss | None]:
     """The factor of the least squares, the only term of the objective, and their loss."""
     objective = chosen_objective(given.objective)
+    spreads_of(hybrid.model, given.trials, objective)  # raises for what a loss does not go with
+    sides_of(given.trials, objective)
     if objective.integrand != 0 or objective.terminal != 0:
         raise ValueError(
             "the objective of a hybrid model is LeastSquares(); make what is to be small an output "

@@ -209,8 +209,8 @@ def symbolic_problem(
         unknown_inputs=[u for u in model.inputs if name_of(u) in unknown_inputs],
         signals=signals,
         measurements=measured_expressions(model, measured),
-        spreads=_spreads(model, trials, chosen),
-        sides=_sides(trials, chosen),
+        spreads=spreads_of(model, trials, chosen),
+        sides=sides_of(trials, chosen),
         held=_held(trials, unknown_inputs),
         linear=_linear(scheme, unknown_inputs, measured),
         free_duration=trials[0].free_duration,
@@ -231,7 +231,7 @@ def symbolic_problem(
     return problem
 
 
-def _spreads(
+def spreads_of(
     model: Model, trials: Sequence[Experiment], objective: Objective
 ) -> dict[str, sp.Expr]:
     """Standard deviations that are expressions, of which the model has outputs, by measurement;
@@ -246,7 +246,7 @@ def _spreads(
     return {n: model.outputs[output] for n, output in names.items() if objective.least_squares}
 
 
-def _sides(trials: Sequence[Experiment], objective: Objective) -> dict[str, int]:
+def sides_of(trials: Sequence[Experiment], objective: Objective) -> dict[str, int]:
     """Sides of censored measurements; raises `ValueError` beside a loss."""
     found = {name: side for trial in trials for name, (_, side) in trial.limits.items()}
     if found and objective.loss is not None:
