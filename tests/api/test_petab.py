@@ -16,8 +16,8 @@ from kinesym.models.files import petab_v1
 from kinesym.models.files.petab import Measurement, Observable, Parameter, Period, Tables
 from kinesym.models.files.petab_math import formula
 from kinesym.models.files.sbml import FileModel
-from kinesym.petab_fits import shooting_of
-from kinesym.petab_runs import simulated
+from kinesym.petab.fits import shooting_of
+from kinesym.petab.runs import simulated
 
 yaml = pytest.importorskip("yaml")
 

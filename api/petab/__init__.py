@@ -17,9 +17,9 @@ from kinesym.models.files.petab import Tables, check_measurements, check_names
 from kinesym.models.files.petab_write import written_again
 from kinesym.models.files.sbml import FileModel, model_of
 from kinesym.models.files.sbml_document import document_of
-from kinesym.petab_fits import shooting_of
-from kinesym.petab_priors import log_prior_of
-from kinesym.petab_runs import simulated
+from kinesym.petab.fits import shooting_of
+from kinesym.petab.priors import log_prior_of
+from kinesym.petab.runs import simulated
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.simulated import Simulated

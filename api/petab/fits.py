@@ -15,8 +15,8 @@ import sympy as sp
 from kinesym.models.files.petab import Measurement, Period, Tables
 from kinesym.models.files.sbml import FileModel
 from kinesym.models.files.sbml_start import after_events
-from kinesym.petab_periods import Periods, in_periods, later_periods
-from kinesym.petab_priors import UNITS, unknown_of
+from kinesym.petab.periods import Periods, in_periods, later_periods
+from kinesym.petab.priors import UNITS, unknown_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.steady import Steady, steady
