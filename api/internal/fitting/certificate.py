@@ -11,12 +11,12 @@ from functools import cache, partial
 import numpy as np
 
 from kinesym.internal.fitting.curvature import Curvature, prior_squares
-from kinesym.internal.fitting.delay_breaks import breaks_between_nodes
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.grid import grid_error
 from kinesym.internal.fitting.inference import inference
 from kinesym.internal.fitting.passed_bounds import passed_between_nodes
 from kinesym.internal.fitting.trajectories import Open, idle, undetermined
+from kinesym.runtime.delays.breaks import breaks_between_nodes
 from kinesym.runtime.estimation.estimation import Residuals
 from kinesym.runtime.estimation.noise import with_noise
 from kinesym.runtime.native import Workspace

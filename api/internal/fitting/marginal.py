@@ -19,7 +19,6 @@ from kinesym.internal.fitting.marginal_laplace import (
     priors_of_inputs,
     volume,
 )
-from kinesym.internal.fitting.marginal_mode import ROUNDED, Point, decrement, followed
 from kinesym.internal.problems.random_effects import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import first_std
@@ -34,6 +33,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import diagonals, kkt_at
 from kinesym.runtime.statistics.kkt import Columns, columns
 from kinesym.runtime.statistics.likelihood import LogVolume
+from kinesym.runtime.statistics.marginal_mode import ROUNDED, Point, decrement, followed
 from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.problem import Problem

@@ -20,8 +20,8 @@ from kinesym.internal.fitting.solving import Solver
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.internal.problems.question import Question
-from kinesym.internal.problems.unseen_jumps import Moved, moved_by
 from kinesym.internal.problems.written_settings import with_settings
+from kinesym.internal.running.jumps_moved_by_unknowns import Moved, moved_by
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.influence import DECIDES

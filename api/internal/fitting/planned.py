@@ -19,11 +19,6 @@ from scipy.sparse import csr_array
 from kinesym.internal.fitting.assumed_motion import drawn_noise, motion_near
 from kinesym.internal.fitting.curvature import Curvature, interior
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.expected import (
-    expected_record,
-    follow_motion,
-    lost_by_limits,
-)
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.inference import CollocationInference, inference
 from kinesym.internal.fitting.marginal_fit import marginal
@@ -34,6 +29,11 @@ from kinesym.internal.fitting.violations import beyond
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.problem import kinematic_pairs
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.expected import (
+    expected_record,
+    follow_motion,
+    lost_by_limits,
+)
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.nlp.owned import Owned

@@ -15,17 +15,17 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.switching import hybrid_program
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.hybrid_shooting import hybrid_trials
+from kinesym.internal.fitting.report_setting import setting_of
 from kinesym.internal.fitting.shooting_starts import in_groups, together
 from kinesym.internal.problems.assignments import set_to_expressions
 from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.delay_sources import undelayed_objective
 from kinesym.internal.problems.homotopy import with_homotopy
 from kinesym.internal.problems.hybrid_signals import hybrid_signals
-from kinesym.internal.problems.known_events import between_events
+from kinesym.internal.problems.known_events_shooting import between_events
 from kinesym.internal.problems.observer import observer
 from kinesym.internal.problems.problem import lowered_for_method
 from kinesym.internal.problems.question import ShootingQuestion
-from kinesym.internal.problems.report_setting import setting_of
 from kinesym.internal.problems.sensors import with_noise, with_sensors
 from kinesym.internal.problems.shooting_arguments import ShootingArguments, shooting_arguments
 from kinesym.internal.problems.shooting_program import (
@@ -35,9 +35,9 @@ from kinesym.internal.problems.shooting_program import (
 )
 from kinesym.internal.problems.step_options import methods_of
 from kinesym.internal.problems.trial_starts import with_symbols_of_starts
-from kinesym.internal.problems.unseen_jumps import Moved, judged, moved_by
 from kinesym.internal.running.finer_steps import finer_shooting
 from kinesym.internal.running.jump_events import with_events
+from kinesym.internal.running.jumps_moved_by_unknowns import Moved, judged, moved_by
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.fit import Fit

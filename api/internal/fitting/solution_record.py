@@ -10,10 +10,10 @@ import numpy as np
 
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.redundant import notes_on_apart
+from kinesym.internal.fitting.report_setting import setting_of
 from kinesym.internal.fitting.trajectories import idle
 from kinesym.internal.problems.diagnose import explain
 from kinesym.internal.problems.interior_conditions import bends
-from kinesym.internal.problems.report_setting import setting_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.library.tiers import interpreted

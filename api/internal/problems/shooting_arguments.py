@@ -24,7 +24,7 @@ from kinesym.internal.problems.delay_sources import (
 )
 from kinesym.internal.problems.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
-from kinesym.internal.problems.known_events import (
+from kinesym.internal.problems.known_events_shooting import (
     KnownEvent,
     check_between,
     resets_of,

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 
 import sympy as sp
 
-from kinesym.internal.problems.passed_jumps import Passed, modes_of, passed, points_of
+from kinesym.internal.running.jumps_along_runs import Passed, modes_of, passed, points_of
 from kinesym.runtime.results.estimates import nothing_known
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
