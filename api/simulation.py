@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from kinesym.base.checks import check_text
 from kinesym.base.quiet import quietly, warn
-from kinesym.internal.problems.jump_times import timed, without_inputs
 from kinesym.internal.problems.problem import (
     check_index,
     check_method,
@@ -25,6 +24,7 @@ from kinesym.internal.running.delayed_run import delayed_sensitivities
 from kinesym.internal.running.finer_steps import finer_arguments, finer_steps
 from kinesym.internal.running.hybrid_run import hybrid_ensemble, hybrid_trajectory
 from kinesym.internal.running.jump_events import jump_sensitivities
+from kinesym.internal.running.jump_steps import timed, without_inputs
 from kinesym.internal.running.jumps_along_runs import passed_jumps
 from kinesym.internal.running.jumps_moved_by_unknowns import moved_by
 from kinesym.internal.running.model_run import lost_roots, model_results

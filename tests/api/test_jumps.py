@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 import kinesym as ks
 from kinesym.hybrid import Event, Hybrid
-from kinesym.internal.problems.jump_times import signals
+from kinesym.internal.problems.switch_times import signals
 from kinesym.symbolic.jumps import Switched, of_time
 from kinesym.symbolic.switching import switched
 

@@ -28,11 +28,11 @@ from kinesym.internal.fitting.trajectories import found_trajectory
 from kinesym.internal.problems.content import UNCOUNTED, counts_as
 from kinesym.internal.problems.formulation import Formulation
 from kinesym.internal.problems.free_history import table_before
-from kinesym.internal.problems.jump_times import without_inputs
 from kinesym.internal.problems.parameters import Unknown, priors_of, without_distribution
 from kinesym.internal.problems.per_trial import Loosened, PerTrial
 from kinesym.internal.problems.pipeline import make_nlp, with_data
 from kinesym.internal.problems.random_effects import Numbers, Population, population
+from kinesym.internal.running.jump_steps import without_inputs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
 from kinesym.runtime.estimation.noise import follow

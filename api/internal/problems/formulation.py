@@ -32,12 +32,12 @@ from kinesym.internal.problems.free_history import FreeHistory, free_history
 from kinesym.internal.problems.homotopy import with_homotopy
 from kinesym.internal.problems.integral_conditions import with_integrals
 from kinesym.internal.problems.interior_conditions import Moment, check_within, with_moments
-from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.known_events_collocation import (
     Eventless,
     KnownEvents,
     without_events,
 )
+from kinesym.internal.problems.known_jump_inputs import HeldSwitches, held_switches
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.observer import Observer, asked_observer
 from kinesym.internal.problems.parameters import Unknown, is_random, normal_unknowns, trial_values

@@ -23,13 +23,13 @@ from kinesym.internal.problems.delay_sources import (
     warn_of_leaps,
 )
 from kinesym.internal.problems.hybrid_signals import hybrid_signals, new_names
-from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.known_events_shooting import (
     KnownEvent,
     check_between,
     resets_of,
     with_nodes,
 )
+from kinesym.internal.problems.known_jump_inputs import HeldSwitches, held_switches
 from kinesym.internal.problems.parameters import (
     Unknown,
     checked_unknowns,

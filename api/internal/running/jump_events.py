@@ -12,11 +12,11 @@ import numpy as np
 import sympy as sp
 
 from kinesym.codegen.switching import observed_program
-from kinesym.internal.problems.jump_times import timed, without_inputs
 from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.problem import chosen_objective
 from kinesym.internal.problems.simulation_arguments import SimulationArguments
 from kinesym.internal.running.hybrid_run import hybrid_sensitivities
+from kinesym.internal.running.jump_steps import timed, without_inputs
 from kinesym.internal.running.jumps_along_runs import modes_of
 from kinesym.internal.running.jumps_moved_by_unknowns import moved_by
 from kinesym.runtime.arrays import Array
