@@ -41,7 +41,7 @@ from kinesym.internal.fitting.why import why
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.free_history import histories_of
 from kinesym.internal.problems.phases import Phases
-from kinesym.internal.problems.problem import warn_of_degrees, warn_of_rates_at_ends
+from kinesym.internal.problems.plausible_units import warn_of_degrees, warn_of_rates_at_ends
 from kinesym.internal.problems.question import Question
 from kinesym.internal.running.jumps_moved_by_unknowns import judged, moved_by
 from kinesym.runtime.arrays import Array, real_array

@@ -28,7 +28,7 @@ from kinesym.internal.fitting.shooting_starts import (
 from kinesym.internal.fitting.starts import checked_search, ranges_of, rows_of
 from kinesym.internal.fitting.untold import warn_of_untold
 from kinesym.internal.problems.parameters import without_bounds
-from kinesym.internal.problems.problem import kinematic_pairs, warn_of_degrees
+from kinesym.internal.problems.plausible_units import kinematic_pairs, warn_of_degrees
 from kinesym.internal.problems.question import ShootingQuestion
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.shooting_checks import warn_of_kinks

@@ -11,12 +11,8 @@ from numpy.typing import ArrayLike
 
 from kinesym.base.checks import check_text
 from kinesym.base.quiet import quietly, warn
-from kinesym.internal.problems.problem import (
-    check_index,
-    check_method,
-    check_system,
-    lowered_for_method,
-)
+from kinesym.internal.problems.checked_trials import check_system
+from kinesym.internal.problems.method_index import check_index, check_method, lowered_for_method
 from kinesym.internal.problems.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.problems.step_options import checked_steps, methods_of
 from kinesym.internal.running.consistent_starts import consistent_initial

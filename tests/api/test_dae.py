@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 import kinesym as ks
 from kinesym.hybrid import Hybrid
-from kinesym.internal.problems.problem import check_index
+from kinesym.internal.problems.method_index import check_index
 
 t = ks.t
 x, y, z, u = ks.dynamicsymbols("x y z u")

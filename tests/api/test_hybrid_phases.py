@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.internal.problems.problem import symbolic_problem
+from kinesym.internal.problems.symbolic_problem import symbolic_problem
 from kinesym.symbolic.schemes import SCHEMES
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())

@@ -9,7 +9,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.problems.parameters import checked_unknowns, priors_of
-from kinesym.internal.problems.problem import symbolic_problem
+from kinesym.internal.problems.symbolic_problem import symbolic_problem
 from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
 from kinesym.runtime.nlp.nlp import NLP

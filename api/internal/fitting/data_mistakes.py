@@ -15,7 +15,7 @@ import numpy as np
 
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
-from kinesym.internal.problems.problem import is_angle, kinematic_pairs
+from kinesym.internal.problems.plausible_units import is_angle, kinematic_pairs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal

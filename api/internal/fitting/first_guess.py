@@ -20,7 +20,7 @@ from kinesym.internal.fitting.first_run import (
 )
 from kinesym.internal.problems.fixed_values import straight_lines
 from kinesym.internal.problems.known_jump_inputs import on_given_grids
-from kinesym.internal.problems.problem import kinematic_pairs
+from kinesym.internal.problems.plausible_units import kinematic_pairs
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.nlp.bounds import Limits
 from kinesym.runtime.nlp.collocation import first_guess, within

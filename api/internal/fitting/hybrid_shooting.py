@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kinesym.base.quiet import quietly
-from kinesym.internal.problems.problem import chosen_objective, sides_of, spreads_of
+from kinesym.internal.problems.measured_terms import chosen_objective, sides_of, spreads_of
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.simulation_arguments import simulation_arguments
 from kinesym.internal.running.jump_events import jump_sensitivities

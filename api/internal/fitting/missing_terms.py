@@ -18,7 +18,7 @@ from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.solving import Solver
 from kinesym.internal.problems.formulation import formulate
-from kinesym.internal.problems.problem import kinematic_pairs
+from kinesym.internal.problems.plausible_units import kinematic_pairs
 from kinesym.internal.problems.question import Question
 from kinesym.internal.problems.written_settings import with_settings
 from kinesym.internal.running.jumps_moved_by_unknowns import Moved, moved_by

@@ -27,7 +27,7 @@ from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.solving import fitted_as
 from kinesym.internal.fitting.violations import beyond
 from kinesym.internal.problems.formulation import formulate
-from kinesym.internal.problems.problem import kinematic_pairs
+from kinesym.internal.problems.plausible_units import kinematic_pairs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.expected import (
     expected_record,

@@ -23,8 +23,8 @@ from kinesym.internal.problems.delay_sources import undelayed_objective
 from kinesym.internal.problems.homotopy import with_homotopy
 from kinesym.internal.problems.hybrid_signals import hybrid_signals
 from kinesym.internal.problems.known_events_shooting import between_events
+from kinesym.internal.problems.method_index import lowered_for_method
 from kinesym.internal.problems.observer import observer
-from kinesym.internal.problems.problem import lowered_for_method
 from kinesym.internal.problems.question import ShootingQuestion
 from kinesym.internal.problems.sensors import with_noise, with_sensors
 from kinesym.internal.problems.shooting_arguments import ShootingArguments, shooting_arguments

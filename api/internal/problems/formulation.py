@@ -38,24 +38,18 @@ from kinesym.internal.problems.known_events_collocation import (
     without_events,
 )
 from kinesym.internal.problems.known_jump_inputs import HeldSwitches, held_switches
+from kinesym.internal.problems.method_index import check_index, highest_index, lowered
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
+from kinesym.internal.problems.named_bounds import bounded, bounds_by_name, named_bounds
 from kinesym.internal.problems.observer import Observer, asked_observer
 from kinesym.internal.problems.parameters import Unknown, is_random, normal_unknowns, trial_values
 from kinesym.internal.problems.per_trial import OneTrial, PerTrial
 from kinesym.internal.problems.phases import Posed, check_starts, posed
-from kinesym.internal.problems.problem import (
-    bounded,
-    bounds_by_name,
-    check_index,
-    highest_index,
-    lowered,
-    named_bounds,
-    symbolic_problem,
-)
 from kinesym.internal.problems.process_noise import driven
 from kinesym.internal.problems.question import Question
 from kinesym.internal.problems.sensor_delays import delayed
 from kinesym.internal.problems.sensors import with_noise, with_sensors
+from kinesym.internal.problems.symbolic_problem import symbolic_problem
 from kinesym.internal.problems.written_settings import with_settings
 from kinesym.runtime.nlp.delay_rows import Lag
 from kinesym.runtime.signals.corridor import changes

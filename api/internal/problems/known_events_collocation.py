@@ -17,9 +17,9 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import shown
+from kinesym.internal.problems.checked_trials import checked_trials
 from kinesym.internal.problems.conditions import At, During
 from kinesym.internal.problems.phases import Phases
-from kinesym.internal.problems.problem import checked_trials
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment

@@ -16,8 +16,8 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import listed, mapping, shown
 from kinesym.internal.problems.controls import Continuous
+from kinesym.internal.problems.method_index import lowered
 from kinesym.internal.problems.phases import Phases, Posed, Row
-from kinesym.internal.problems.problem import lowered
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import fresh_name
 from kinesym.symbolic.expression import real_expression

@@ -15,8 +15,9 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import check_choice
+from kinesym.internal.problems.checked_trials import checked_trials
 from kinesym.internal.problems.phases import Phases
-from kinesym.internal.problems.problem import checked_trials, kinematic_pairs
+from kinesym.internal.problems.plausible_units import kinematic_pairs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal

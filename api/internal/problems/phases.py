@@ -12,10 +12,10 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.base.notebook import Displayed
+from kinesym.internal.problems.checked_trials import checked_trials
 from kinesym.internal.problems.conditions import Condition, conditions
 from kinesym.internal.problems.controls import Held, Step, check_pieces, instants_of
 from kinesym.internal.problems.interior_conditions import Moment
-from kinesym.internal.problems.problem import checked_trials
 from kinesym.runtime.nlp.bounds import ALWAYS, Limits, RateLimits
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.symbolic.derivation import all_atoms

@@ -11,9 +11,9 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import shown
+from kinesym.internal.problems.checked_trials import check_system
 from kinesym.internal.problems.controls import held
 from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, log_scale
-from kinesym.internal.problems.problem import check_system
 from kinesym.runtime.arrays import one_number
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, t

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kinesym.internal.problems.checked_trials import keep_trials
 from kinesym.internal.problems.content import UNCOUNTED
-from kinesym.internal.problems.problem import keep_trials
 from kinesym.symbolic.objective import Objective
 
 

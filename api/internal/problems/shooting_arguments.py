@@ -16,6 +16,7 @@ from kinesym.internal.problems.assignments import (
     symbols_of,
     with_hidden,
 )
+from kinesym.internal.problems.checked_trials import checked_trials
 from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.delay_sources import (
     check_jumps,
@@ -30,6 +31,7 @@ from kinesym.internal.problems.known_events_shooting import (
     with_nodes,
 )
 from kinesym.internal.problems.known_jump_inputs import HeldSwitches, held_switches
+from kinesym.internal.problems.named_bounds import bounds_by_name, named_bounds
 from kinesym.internal.problems.parameters import (
     Unknown,
     checked_unknowns,
@@ -37,11 +39,6 @@ from kinesym.internal.problems.parameters import (
     known_values,
     labels_of,
     logs_of,
-)
-from kinesym.internal.problems.problem import (
-    bounds_by_name,
-    checked_trials,
-    named_bounds,
 )
 from kinesym.internal.problems.sensor_delays import Delayed, delayed
 from kinesym.internal.problems.shooting_checks import (

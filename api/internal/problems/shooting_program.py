@@ -11,10 +11,11 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.problems.delay_sources import sources_of
+from kinesym.internal.problems.method_index import check_method
 from kinesym.internal.problems.pipeline import make_nlp, realise, slopes_library
-from kinesym.internal.problems.problem import check_method, symbolic_problem
 from kinesym.internal.problems.residual_problem import residual_problem
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
+from kinesym.internal.problems.symbolic_problem import symbolic_problem
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.shooting.smooth_trials import Evaluated, SmoothTrials

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kinesym.internal.problems.problem import highest_index
+from kinesym.internal.problems.method_index import highest_index
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.simulation_arguments import Input, SimulationArguments
 from kinesym.internal.problems.step_options import Steps

@@ -12,8 +12,8 @@ import numpy as np
 import sympy as sp
 
 from kinesym.codegen.switching import observed_program
+from kinesym.internal.problems.measured_terms import chosen_objective
 from kinesym.internal.problems.pipeline import realise
-from kinesym.internal.problems.problem import chosen_objective
 from kinesym.internal.problems.simulation_arguments import SimulationArguments
 from kinesym.internal.running.hybrid_run import hybrid_sensitivities
 from kinesym.internal.running.jump_steps import timed, without_inputs

@@ -1,5 +1,5 @@
-"""Steps of simulations that end at jumps of time, and about narrow pulses, as at those of inputs that
-are held."""
+"""Steps of simulations that end at jumps of time and about narrow pulses, as at the jumps of inputs
+that are held."""
 
 from __future__ import annotations
 

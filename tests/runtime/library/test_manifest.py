@@ -15,7 +15,7 @@ from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.stepping import stepper
 from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.codegen.transcribe import transcribe
-from kinesym.internal.problems.problem import symbolic_problem
+from kinesym.internal.problems.symbolic_problem import symbolic_problem
 from kinesym.runtime.library import manifest as about
 from kinesym.runtime.library.manifest import load_manifest
 from kinesym.symbolic.schemes import SCHEMES
