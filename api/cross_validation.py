@@ -143,7 +143,7 @@ def _without(
         whole = problem.problem
         return _by_collocation(whole, learnt, out, end) if learnt.success else learnt.message
     assert isinstance(fit, Fit)
-    left = _part_of(problem, arguments_of(problem.arguments, kept))
+    left = _part_of(problem, arguments_of(problem.problem.given, kept))
     found = left.solve(begin, fit.optimizer, progress=False)
     return _by_shooting(problem, found, out, end) if found.success else found.message
 
@@ -182,7 +182,7 @@ def _solved(problem: Discretisation, begin: Sequence[Trajectory]) -> Solution:
 def _by_shooting(
     problem: Shooting, learnt: Fit, out: Sequence[int], begin: Sequence[Trajectory]
 ) -> _Answer | str:
-    given = arguments_of(problem.arguments, out, learnt)
+    given = arguments_of(problem.problem.given, out, learnt)
     known = taught(given.unknowns.owned, given.unknown, learnt.parameters)
     whole = np.full(given.unknowns.size, np.nan)
     whole[: len(known.values)] = known.values

@@ -220,7 +220,7 @@ def _planner(problem: Collocation | Shooting, starts: Collection[str]) -> Planne
     if isinstance(problem, Collocation):
         own = problem.problem
         return lambda trials, guess, begun: plan_of(Collocation.of(own.on(trials)), guess)
-    known = {*starts} - {*problem.arguments.unknowns.initial}
+    known = {*starts} - {*problem.problem.given.unknowns.initial}
     same = _with_numbers(problem.problem, known) if known else problem.problem
 
     def plan(

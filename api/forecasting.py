@@ -245,7 +245,7 @@ def _check(problem: Collocation | Shooting, asked: _Case, lasting: Mapping[str, 
         )
     if estimation.loss is not None:
         raise ValueError("a forecast is of least squares; leave loss out of the objective")
-    if isinstance(problem, Shooting) and problem.arguments.unknowns.inputs:
+    if isinstance(problem, Shooting) and problem.problem.given.unknowns.inputs:
         raise ValueError(
             "shooting has no standard errors with samples of unknown inputs; use ks.Collocation"
         )
@@ -263,7 +263,7 @@ def _check(problem: Collocation | Shooting, asked: _Case, lasting: Mapping[str, 
         asks.append({})  # the experiment as it is
     for number, trial in enumerate(problem.trials):
         for name, e in trial.std_expressions.items():
-            _check_follows(name, e, trial, any(name in own for own in asks), estimation.mixed)
+            _check_follows(name, e, any(name in own for own in asks), estimation.mixed)
         for name in {*trial.std_expressions, *trial.ranges} & lasting.keys():
             raise ValueError(
                 f"correlated noise of {name} is taken as of samples that have a std in numbers and "
@@ -277,7 +277,7 @@ def _check(problem: Collocation | Shooting, asked: _Case, lasting: Mapping[str, 
                 )
 
 
-def _check_follows(name: str, e: Any, trial: Experiment, asked: bool, mixed: bool) -> None:
+def _check_follows(name: str, e: Any, asked: bool, mixed: bool) -> None:
     """Raise `ValueError` for what there is no forecast of where a std is an expression."""
     if asked:
         raise ValueError(

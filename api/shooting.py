@@ -466,8 +466,3 @@ class Shooting(Displayed):
     def _alone(self) -> Identification:
         """The task with trajectories of its own, for a thread."""
         return self._problem.identification(replace(self._given, threads=1))
-
-    @property
-    def arguments(self) -> ShootingArguments:
-        """Arguments as given, checked."""
-        return self._given

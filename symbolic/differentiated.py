@@ -84,7 +84,7 @@ def differentiated(model: Declared) -> Differentiated:
         tuple(d_dt.program),
         tuple(sorted(higher, key=lambda a: (a.derivative_count, str(a)))),
     )
-    return replace(form, dependent=_dependent(model, structure, form)) if constraints else form
+    return replace(form, dependent=_dependent(model, form)) if constraints else form
 
 
 def _solved(model: Declared, structure: Structure) -> dict[int, tuple[int, sp.Expr]]:
@@ -163,7 +163,7 @@ def unknowns(model: Declared, form: Differentiated) -> list[sp.Basic]:
     ]
 
 
-def _dependent(model: Declared, structure: Structure, form: Differentiated) -> tuple[str, ...]:
+def _dependent(model: Declared, form: Differentiated) -> tuple[str, ...]:
     """Differential states that the constraints determine, one for each: of those that its
     derivatives bring in, if any."""
     inner = unknowns(model, form)

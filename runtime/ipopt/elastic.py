@@ -71,9 +71,7 @@ def least_slack(
     return Slack(found.z[n : n + k] - found.z[n + k :], found.z[:n], found)
 
 
-def least_widening(
-    problem: IpoptProblem, z: Array, sides: Sequence[Side], deadline: float = math.inf
-) -> tuple[Array, Solved]:
+def least_widening(problem: IpoptProblem, z: Array, sides: Sequence[Side]) -> tuple[Array, Solved]:
     """Smallest widening of bounds, each by one amount, so that all constraints can be met,
     (sides,), and the end of the solve by IPOPT: the least sum, in sizes. z : start, (n,)."""
     (n, m), k = problem.sizes, len(sides)
@@ -92,7 +90,7 @@ def least_widening(
     wider = replace(problem, bounds=(bounds[0], bounds[1]))
     more = (signs * limits, np.full(len(rows), np.inf))
     found = _Elastic(wider, terms, weights, more).solved(
-        np.concatenate([z, [side.size for side in sides]]), deadline
+        np.concatenate([z, [side.size for side in sides]]), math.inf
     )
     return found.z[n:], found
 

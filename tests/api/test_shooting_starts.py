@@ -158,7 +158,7 @@ def test_squares_side_by_side_are_those_of_one(name):
     """J, its gradient, and 2 r' r'^T, at three q at once."""
     make, guess, _ = CASES[name]
     problem = make()
-    chosen = together(problem.arguments, problem.symbolic, task_of(problem))
+    chosen = together(problem.problem.given, problem.symbolic, task_of(problem))
     q = problem.pack(guess) * np.array([[1.0], [1.03], [0.98]])
     q = np.clip(q, *problem.bounds)
     J, gradient, bend = chosen.squares(threading.Event())(q)
@@ -276,7 +276,7 @@ ALONE = {
 def test_others_are_solved_one_by_one(name):
     """In as many threads as there are cores; the best is that of a solve."""
     problem = ALONE[name]()
-    assert together(problem.arguments, problem.symbolic, task_of(problem)) is None
+    assert together(problem.problem.given, problem.symbolic, task_of(problem)) is None
     found = problem.multistart(4, seed=2)
     optimizer = "ipopt" if name == "segments" else "bfgs"
     fit = problem.solve(optimizer=optimizer)

@@ -219,7 +219,7 @@ def _header(
         "/* All functions return 0, or 1 if a result is not finite. They use no memory but the\n"
         " * stack and keep nothing between calls, so that threads may call them at once. Arrays\n"
         f" * of {style.type} must not overlap, and need no alignment but that of {style.type}:\n"
-        + "".join(f" *   {line}\n" for line in _arguments(model, found))
+        + "".join(f" *   {line}\n" for line in _arguments(found))
         + " * A pointer to an array of no numbers may be null. */\n",
         *(_declaration(f, style) for f in found),
         steps,
@@ -250,7 +250,7 @@ def _group_comment(model: Model, kind: str, names: Iterable[str], symbol: str) -
     return "\n".join([f"/* {kind}", *map(in_comment, lines), " */"]) + "\n" if lines else ""
 
 
-def _arguments(model: Model, found: Sequence[Exported]) -> list[str]:
+def _arguments(found: Sequence[Exported]) -> list[str]:
     """Lines that say what arguments are, and how many numbers."""
     sizes = {a.name: len(a.symbols) for f in found for a in f.kernel.arguments}
     return [

@@ -154,7 +154,7 @@ def start_signals(model: Model, given: SimulationArguments) -> dict[str, Sequenc
     start, taus, members = float(given.time[0]), delays_at_start(model, given), given.members or 1
     every, found = np.arange(members), dict[str, Sequence[Signal]]()
     for delay, tau in zip(model.delays, taus, strict=True):
-        before = _before(model, given, delay, every, float(tau.max()))
+        before = _before(given, delay, every, float(tau.max()))
         row = before((start - tau)[:, None], np.ones(1))
         found[delay.name] = [Signal.pieces([start], [value]) for value in row[:, 0]]
     return found
@@ -205,7 +205,7 @@ def _problem(
             low, high = delay.range or (0.0, np.inf)
         of_input = name in inputs
         source = (inputs if of_input else states).index(name)
-        before = _before(model, given, delay, members, high)
+        before = _before(given, delay, members, high)
         delays.append(Delayed(delay.name, source, of_input, moving, low, high, before))
     rows = [(row[members] if len(row) > 1 else row, kind) for row, kind in ivp.inputs]
     several = len(ivp.parameters) > 1
@@ -221,9 +221,7 @@ def _problem(
     return DelayProblem(part, delays, breaks, kinked)
 
 
-def _before(
-    model: Model, given: SimulationArguments, delay: Delay, members: _Members, reach: float
-) -> Before:
+def _before(given: SimulationArguments, delay: Delay, members: _Members, reach: float) -> Before:
     """Function for a state before the start, or for an input at all times; reach : the longest
     delay, for which that must be known."""
     name, start, count = name_of(delay.signal), float(given.time[0]), len(members)
