@@ -35,7 +35,7 @@ from kinesym.internal.fitting.starts import (
     searched,
     starting_points,
 )
-from kinesym.internal.fitting.untold import warn_of_untold
+from kinesym.internal.fitting.structural_identifiability import warn_of_untold
 from kinesym.internal.fitting.violations import figure_within_bounds, violations
 from kinesym.internal.fitting.why import why
 from kinesym.internal.problems.formulation import formulate

@@ -26,7 +26,7 @@ from kinesym.internal.fitting.shooting_starts import (
     together,
 )
 from kinesym.internal.fitting.starts import checked_search, ranges_of, rows_of
-from kinesym.internal.fitting.untold import warn_of_untold
+from kinesym.internal.fitting.structural_identifiability import warn_of_untold
 from kinesym.internal.problems.parameters import without_bounds
 from kinesym.internal.problems.plausible_units import kinematic_pairs, warn_of_degrees
 from kinesym.internal.problems.question import ShootingQuestion

@@ -36,7 +36,8 @@ def test_eight_files_to_read_first():
 
 def test_folders_name_their_stages():
     """The docstring of each folder of the engine names files of it."""
-    for room in ("symbolic", "codegen", "runtime"):
+    inner = [f"api/internal/{room}" for room in ("problems", "running", "fitting")]
+    for room in ("symbolic", "codegen", "runtime", *inner):
         text = (TOP / room / "__init__.py").read_text(encoding="utf-8")
         named = re.findall(r"`(\w+)`", text.split('"""')[1])
         inside = {path.stem for path in (TOP / room).iterdir()}

@@ -248,7 +248,7 @@ def test_the_solution_is_never_lost(record, monkeypatch, trouble):
     def fail(*_):
         raise trouble
 
-    monkeypatch.setattr("kinesym.internal.fitting.grid.grid_defects", fail)
+    monkeypatch.setattr("kinesym.internal.fitting.grid_error.grid_defects", fail)
     solution = oscillator(record, "midpoint").solve({k: K, c: C})
     assert solution.success
     if trouble is MemoryError:

@@ -6,7 +6,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.internal.fitting.attempts import Attempts
-from kinesym.internal.fitting.sizes import scaling, sizes
+from kinesym.internal.fitting.scaling import scaling, sizes
 from kinesym.runtime.ipopt.solve import SolverOptions
 
 x, v, th, om, F = ks.dynamicsymbols("x v theta omega F")

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.internal.fitting.untold import BEFORE_FITS, untold
+from kinesym.internal.fitting.structural_identifiability import BEFORE_FITS, untold
 
 t = ks.t
 x, v, F = ks.dynamicsymbols("x v F")

@@ -33,7 +33,7 @@ from kinesym.internal.exporting.fixed import check_fixed
 from kinesym.internal.exporting.text import head
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
-from kinesym.internal.fitting.sizes import scaling
+from kinesym.internal.fitting.scaling import scaling
 from kinesym.runtime.arrays import Array
 
 #: Callbacks, in the order in which they are written.

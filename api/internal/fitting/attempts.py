@@ -21,7 +21,7 @@ from kinesym.internal.fitting.redundant import (
     bound_together,
     is_strained,
 )
-from kinesym.internal.fitting.sizes import NEAR, first_barrier
+from kinesym.internal.fitting.scaling import NEAR, first_barrier
 from kinesym.internal.fitting.solving import Solver, fitted_as
 from kinesym.internal.fitting.why import meeting_points
 from kinesym.runtime.arrays import Array

@@ -12,7 +12,7 @@ import numpy as np
 
 from kinesym.internal.fitting.curvature import Curvature, prior_squares
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.grid import grid_error
+from kinesym.internal.fitting.grid_error import grid_error
 from kinesym.internal.fitting.inference import inference
 from kinesym.internal.fitting.passed_bounds import passed_between_nodes
 from kinesym.internal.fitting.trajectories import Open, idle, undetermined

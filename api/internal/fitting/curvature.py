@@ -15,7 +15,7 @@ from kinesym.base import checks
 from kinesym.internal.fitting.bands import HeldParameters, Smoothed
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.identifiable_combinations import known_of_solution
-from kinesym.internal.fitting.untold import known_exactly
+from kinesym.internal.fitting.structural_identifiability import known_exactly
 from kinesym.internal.problems.pipeline import slopes_library
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation, Residuals

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.sizes import inverse
+from kinesym.internal.fitting.scaling import inverse
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.summary import listed

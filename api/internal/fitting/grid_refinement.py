@@ -18,7 +18,7 @@ from kinesym.internal.fitting.refined_grids import (
     stepped_trials,
     too_many_nodes,
 )
-from kinesym.internal.fitting.sizes import NEAR
+from kinesym.internal.fitting.scaling import NEAR
 from kinesym.internal.fitting.solving import Solver
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.solution import Solution

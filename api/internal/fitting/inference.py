@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from kinesym.internal.fitting.absolute_values import solved_as
+from kinesym.internal.fitting.case_deletion import lacking
 from kinesym.internal.fitting.combination import combination
 from kinesym.internal.fitting.curvature import Curvature, multipliers_of, solved_of
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.following import Following, as_asked
-from kinesym.internal.fitting.lacking import lacking
-from kinesym.internal.fitting.sizes import scaling
+from kinesym.internal.fitting.implicit_trajectories import ImplicitTrajectories, as_asked
+from kinesym.internal.fitting.scaling import scaling
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.density import log_density
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
@@ -180,7 +180,9 @@ class CollocationInference:
     def log_density(self, std: Mapping[str, float]) -> LogDensity:
         """See `Inference`; trajectories follow from parameters and starts by the equations."""
         problem = self.here.problem
-        return log_density(as_asked(problem), Following.of(problem, self.best.z).misfit(), std)
+        return log_density(
+            as_asked(problem), ImplicitTrajectories.of(problem, self.best.z).misfit(), std
+        )
 
     @cached_property
     def _factors(self) -> KktFactors | Projected:

@@ -23,7 +23,7 @@ from scipy.sparse import diags_array
 from kinesym.internal.fitting.dependent_conditions import condition_name, some
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
-from kinesym.internal.fitting.sizes import inverse, sizes
+from kinesym.internal.fitting.scaling import inverse, sizes
 from kinesym.internal.problems.per_trial import Loosened
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.bounds import entries_of

@@ -24,7 +24,7 @@ from kinesym.internal.fitting.certificate import told
 from kinesym.internal.fitting.curvature import Curvature, Multipliers, multipliers_of
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.marginal_fit import marginal, standard_errors
-from kinesym.internal.fitting.sizes import scaling
+from kinesym.internal.fitting.scaling import scaling
 from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.why import why
 from kinesym.internal.problems.diagnose import explain

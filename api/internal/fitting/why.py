@@ -22,8 +22,8 @@ from kinesym.internal.fitting.dependent_conditions import condition_name, depend
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.redundant import bound_together
-from kinesym.internal.fitting.sizes import sizes
-from kinesym.internal.fitting.untold import ON_REQUEST, untold
+from kinesym.internal.fitting.scaling import sizes
+from kinesym.internal.fitting.structural_identifiability import ON_REQUEST, untold
 from kinesym.internal.fitting.violations import violated
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.elastic import Slack, least_slack

@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Following:
+class ImplicitTrajectories:
     """Free vector of a problem as a function of parameters and starts: the equations are solved for
     all its other entries.
 
@@ -43,7 +43,7 @@ class Following:
     rows: NDArray[np.intp]
 
     @staticmethod
-    def of(problem: Discretisation, best: Array) -> Following:
+    def of(problem: Discretisation, best: Array) -> ImplicitTrajectories:
         """Function near a solution. Raises `ValueError` where parameters and starts do not tell all
         else, or tell too much."""
         layout, (low, high) = problem.layout, problem.variable_bounds
@@ -63,7 +63,7 @@ class Following:
         mine = np.setdiff1d(mine, list(told))
         others = np.setdiff1d(np.flatnonzero(free), mine)
         mine = np.concatenate([np.intersect1d(mine, r), np.setdiff1d(mine, r)])
-        made = Following(problem, best, mine, others, rows)
+        made = ImplicitTrajectories(problem, best, mine, others, rows)
         timed = any(channel.delay for channel in problem.about.timed)
         if timed or problem.about.interval_measurements:
             what = "samples that are not at nodes" if not timed else "sensors of unknown delay"

@@ -1,4 +1,4 @@
-"""A solution's problem without some of its samples: what its estimates are then, to first order."""
+"""Case deletion: the estimates without some samples, to first order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kinesym.runtime.statistics.undetermined import solver
 
 
 @dataclass(frozen=True, eq=False)
-class Lacking:
+class CaseDeletion:
     """A problem without some samples, at the solution of the whole problem. A trial of which
     nothing is left is no part of it.
 
@@ -93,7 +93,7 @@ class Lacking:
         return Left(values, covariance, further)
 
 
-def lacking(whole: Curvature, record: Record) -> Lacking:
+def lacking(whole: Curvature, record: Record) -> CaseDeletion:
     """The problem of other measurements, at the solution of the whole one. Raises `ValueError` if
     no sample is left, or no trial of linked ones."""
     problem, z = whole.problem, whole.z
@@ -126,7 +126,7 @@ def lacking(whole: Curvature, record: Record) -> Lacking:
     bare = replace(there, multipliers=np.zeros_like(there.multipliers))
     here = Curvature.at(left, bare, whole.kkt.workspace)  # whose analysis serves if it fits
     gone = before - left.cost_gradient(there.free_vector)
-    return Lacking(replace(here, gone=gone), there, pull, before, parameters, count)
+    return CaseDeletion(replace(here, gone=gone), there, pull, before, parameters, count)
 
 
 def _slope(problem: Discretisation, z: Array, multipliers: Array) -> Array:

@@ -13,7 +13,7 @@ from kinesym.internal.fitting.curvature import Curvature
 from kinesym.internal.fitting.finer_scheme import finer
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
-from kinesym.runtime.nlp.grid import Ended, Freed, GridDefects, freed_inputs, grid_defects
+from kinesym.runtime.nlp.grid_error import Ended, Freed, GridDefects, freed_inputs, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.statistics.factors import Entries

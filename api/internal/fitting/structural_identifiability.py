@@ -1,4 +1,4 @@
-"""Parameters of a fit that perfect measurements could not tell, in words.
+"""Structurally non-identifiable parameters of a fit: perfect measurements do not tell them.
 
 Whatever may tell something beside the measurements counts as if it told all: parameters with a
 prior are known, and so are unknown inputs, but for those that may be anything. Where that does not
