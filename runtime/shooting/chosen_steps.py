@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array, located
-from kinesym.runtime.native import HELD, Chain, Run
+from kinesym.runtime.native import HELD, PARABOLA, Chain, Run
 from kinesym.runtime.simulation.interval import within
 from kinesym.runtime.simulation.stepper import (
     IVP,
@@ -56,7 +56,12 @@ class ChosenSteps:
         ivp, end = raw.ivp, raw.states[:, 0, -1]
         time = np.concatenate([ivp.time[:1], after])
         interval, share = located(ivp.time, time)
-        courses = [(_at_ends(row, kind, interval, share), kind) for row, kind in ivp.inputs]
+        courses = [
+            (_parabolas(row, ivp.time, time), kind)
+            if kind == PARABOLA
+            else (_at_ends(row, kind, interval, share), kind)
+            for row, kind in ivp.inputs
+        ]
         states = np.ascontiguousarray(np.vstack([begins, end]).T)[:, None]
         fine = replace(ivp, time=time, initial=states[:, :, 0], inputs=courses)
         sweep: Run | Chain
@@ -113,6 +118,17 @@ def _at_ends(row: Array, kind: int, interval: NDArray[np.intp], share: Array) ->
     if kind == HELD:
         return np.asarray(row[:, interval + (share == 1.0)])
     return np.asarray(row[:, interval] * (1.0 - share) + row[:, interval + 1] * share)
+
+
+def _parabolas(row: Array, grid: Array, time: Array) -> Array:
+    """Samples (1, 3 F - 2) of an input, parabolas between the nodes of a grid, between ends (F,) of
+    steps, each of which is in one of its intervals."""
+    middle = 0.5 * (time[:-1] + time[1:])
+    interval, _ = located(grid, middle)
+    begin, length = grid[interval], np.diff(grid)[interval]
+    thirds = [(at - begin) / length for at in (time[:-1], middle, time[1:])]
+    values = [within(row[0], PARABOLA, interval, share) for share in thirds]
+    return np.append(np.transpose(values), values[2][-1])[None]
 
 
 def chain_of(

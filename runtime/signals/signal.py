@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.base.checks import check_choice, positive, shown
 from kinesym.base.notebook import Displayed
 from kinesym.base.quiet import warn
-from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
+from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, located, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
 #: Rules of interpolation between samples.
@@ -23,8 +23,10 @@ BETWEEN = ("linear", "held", "cubic")
 TOGETHER = 1e-12
 #: Relative difference of the values on both sides of a break above which it is a jump [-].
 _JUMP = 1e-12
-#: Samples of an interval that a parabola there can show, at most.
-_MOST_WITHIN = 3
+#: Share of the range of a signal by which a parabola in each interval may miss it.
+_COARSE = 0.01
+#: Bends of signals in an interval of a grid up to which each gets a node.
+_MOST_BENDS = 100
 #: Why a cubic signal has no derivatives with respect to its pieces.
 NO_BEGINS = "the pieces of a cubic signal follow from all of its samples; give ks.Signal.pieces"
 
@@ -266,17 +268,34 @@ class Signal(Displayed):
         level = self.between in ("held", "pieces") and not self.coefficients[1].any()
         return level and len(self.begin) > 1
 
+    def bends(self, begin: float, end: float) -> Array:
+        """Times between two [s] at which one straight line goes on as another."""
+        if self.between not in ("linear", "pieces") or self.coefficients[2:].any():
+            return np.empty(0)
+        at, slack, slope = self.begin[1:], _slack(self.begin[1:], self.begin), self.coefficients[1]
+        size = np.abs(slope[1:]) + np.abs(slope[:-1])
+        bent = np.abs(np.diff(slope)) > _JUMP * size
+        return np.asarray(at[bent & (at > begin + slack) & (at < end - slack)])
+
     def warn_of_coarse(self, time: Array, what: str, stacklevel: int) -> None:
-        """Warn if intervals of a grid (N,) [s] hold more samples than the few that count there."""
+        """Warn if a parabola in each interval of a grid (N,) [s], which is what steps see of it, is
+        off its samples by more than a small share of its range."""
         if self.between not in ("linear", "cubic"):
             return
-        interval = np.searchsorted(time, self.begin[1:], side="right")
-        within = interval[(interval > 0) & (interval < len(time))]
-        most = int(np.bincount(within).max(initial=0))
-        if most > _MOST_WITHIN:
+        inside = self.begin[(self.begin > time[0]) & (self.begin < time[-1])]
+        if not len(inside) or np.isin(inside, time).all():
+            return
+        node, share = located(time, inside)
+        a, b, c = (self.parabolas_on(time)[3 * node + k] for k in range(3))
+        seen = (1 - share) * (1 - 2 * share) * a + 4 * share * (1 - share) * b
+        off = np.abs(seen + share * (2 * share - 1) * c - self.at_nodes(inside))
+        low, high = self.range(float(time[0]), float(time[-1]))
+        worst = int(np.argmax(off))
+        if off[worst] > _COARSE * (high - low):
             warn(
-                f"{what} has {most} samples from one node to the next, of which few count; give a "
-                "finer grid, or filter it first",
+                f"{what} changes between nodes by what steps do not see, at t = {inside[worst]:g} "
+                f"s by {100.0 * off[worst] / (high - low):.2g} % of its range; give a finer grid, "
+                "or filter it first",
                 stacklevel=stacklevel + 1,
             )
 
@@ -326,7 +345,20 @@ class Signal(Displayed):
 
 def with_jumps(time: Array, signals: Sequence[Signal]) -> tuple[Array, NDArray[np.intp]]:
     """A grid (N,) with one more node at each jump of signals, and where its own nodes are there."""
-    found = [signal.jumps(time[0], time[-1]) for signal in signals]
+    return _with_nodes(time, [signal.jumps(time[0], time[-1]) for signal in signals])
+
+
+def with_breaks(time: Array, signals: Sequence[Signal]) -> tuple[Array, NDArray[np.intp]]:
+    """The same with a node at each bend, too, of signals that do not bend very often."""
+    found = [signal.bends(time[0], time[-1]) for signal in signals]
+    within = np.searchsorted(time, np.unique(np.concatenate([np.empty(0), *found])))
+    few = np.bincount(within).max(initial=0) <= _MOST_BENDS
+    jumps = [signal.jumps(time[0], time[-1]) for signal in signals]
+    return _with_nodes(time, [*jumps, *found] if few else jumps)
+
+
+def _with_nodes(time: Array, found: Sequence[Array]) -> tuple[Array, NDArray[np.intp]]:
+    """A grid with more nodes at times."""
     if not any(map(len, found)):
         return time, np.arange(len(time))
     jumps = np.unique(np.concatenate(found))

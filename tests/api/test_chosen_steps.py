@@ -1,5 +1,6 @@
 """Shooting by methods that choose their steps: values, derivatives, bad starts, what is refused."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -234,6 +235,30 @@ def test_gradient_of_a_closed_form(method):
     assert np.isin([*grid, *late], steps_of(task)).all()
     fit = task.solve({k: 1.0, c: 0.0, x: 1.0}, optimizer="least-squares")
     assert fit.success and fit.grid_error().shifts["k"] == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("between", ["cubic", "linear"])
+def test_inputs_that_change_within_intervals(method, between):
+    """Known inputs with samples between the nodes: the cost is that of a simulation, its gradient
+    that of differences."""
+    times = np.linspace(0.0, 4.0, 15) ** 1.3 / 4.0**0.3
+    signal = ks.Signal(times, np.sin(3.0 * times), between)
+    time = np.arange(5.0)
+    trial = ks.Experiment(time, {u: signal}, {x: np.cos(time)}, {x: 0.1})
+    with warnings.catch_warnings(record=True):  # the cubic one changes between nodes
+        warnings.simplefilter("always")
+        problem = ks.Shooting(
+            LINEAR, trial, {k: (0, 5), c: (-3, 3)}, initial={x: 1.0}, method=method
+        )
+        at, tight = {"k": 1.2, "c": 0.3}, {"method": method, "rtol": 1e-9, "atol": 1e-11}
+        run = ks.simulate(LINEAR, time, {x: 1.0}, at, {u: signal}, **tight)
+    expected = (((run["x"] - np.cos(time)) / 0.1) ** 2).sum()
+    assert problem.cost(at) == pytest.approx(expected, rel=1e-6)
+    q, step = problem.pack(at), 1e-5 * np.eye(2)
+    slope = [(problem.cost(q + h) - problem.cost(q - h)) / 2e-5 for h in step]
+    np.testing.assert_allclose(problem.gradient(q), slope, rtol=1e-5)
+    np.testing.assert_allclose(problem.gradient(q, mode="forward"), slope, rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -11,7 +11,7 @@ import numpy as np
 from kinesym.internal.problems.switch_times import signals
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.signals.signal import Signal, with_jumps
+from kinesym.runtime.signals.signal import Signal, with_breaks, with_jumps
 from kinesym.symbolic.jumps import OfKnownTime, Switched, Unevaluated, jumping
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
@@ -98,6 +98,13 @@ def _with_nodes(trial: Experiment, own: Mapping[str, Signal]) -> Experiment:
     """A trial with a node at each jump of held signals."""
     held = [signal for signal in own.values() if not signal.expressions and signal.held]
     grid, _ = with_jumps(trial.grid, held)
+    return trial if len(grid) == trial.n_nodes else trial.on_grid(grid)
+
+
+def with_bends(trial: Experiment) -> Experiment:
+    """A trial with a node at each bend of its inputs, too, unless they bend very often."""
+    known = [signal for signal in trial.signals.values() if not signal.expressions]
+    grid, _ = with_breaks(trial.grid, known)
     return trial if len(grid) == trial.n_nodes else trial.on_grid(grid)
 
 

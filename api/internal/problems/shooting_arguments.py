@@ -30,7 +30,7 @@ from kinesym.internal.problems.known_events_shooting import (
     resets_of,
     with_nodes,
 )
-from kinesym.internal.problems.known_jump_inputs import HeldSwitches, held_switches
+from kinesym.internal.problems.known_jump_inputs import HeldSwitches, held_switches, with_bends
 from kinesym.internal.problems.named_bounds import bounds_by_name, named_bounds
 from kinesym.internal.problems.parameters import (
     Unknown,
@@ -288,6 +288,8 @@ def _records(
     pairs = zip(trials, values, strict=True)
     resets = [resets_of(events, trial, told.moving, own) for trial, own in pairs]
     trials = [with_nodes(trial, own) for trial, own in zip(trials, resets, strict=True)]
+    if not (hybrid or model.delays or free):
+        trials = [with_bends(trial) for trial in trials]
     held = HeldSwitches(model, trials)
     if not (hybrid or model.delays):
         held = held_switches(model, trials, told.moving, values, insert=not free)

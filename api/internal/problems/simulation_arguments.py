@@ -18,7 +18,7 @@ from kinesym.internal.problems.table_checks import check_known_variables
 from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.history import history_of, known_history
-from kinesym.runtime.signals.signal import Signal, signal_of, with_jumps
+from kinesym.runtime.signals.signal import Signal, signal_of, with_breaks
 from kinesym.runtime.simulation.following import Following
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
@@ -60,9 +60,9 @@ class SimulationArguments:
 
     @property
     def grid(self) -> tuple[Array, NDArray[np.intp]]:
-        """Grid with a node at each jump of an input, too, and the places of the nodes on it."""
+        """Grid with a node at each jump and bend of an input, and the places of its own nodes."""
         each = [s for u in self.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
-        return with_jumps(self.time, [s for s in each if isinstance(s, Signal)])
+        return with_breaks(self.time, [s for s in each if isinstance(s, Signal)])
 
     def of_member(self, k: int) -> SimulationArguments:
         """Arguments of one member of an ensemble."""

@@ -160,19 +160,20 @@ def test_smooth_and_hybrid_systems_integrate_them(signal):
     grid = np.union1d(time, signal.begin)  # RK4 is exact for cubics whose breaks are nodes
     run = ks.simulate(MODEL, grid, {x: 0.0}, inputs={u: signal})
     np.testing.assert_allclose(run["x"][np.searchsorted(grid, time)], exact, atol=1e-12)
-    if not signal.coefficients[1:].any():
-        held = ks.simulate(MODEL, time, {x: 0.0}, inputs={u: signal})  # nodes are added at jumps
-        np.testing.assert_allclose(held["x"], exact, atol=1e-12)
-        np.testing.assert_array_equal(held.time, time)
+    if not signal.coefficients[2:].any():
+        straight = ks.simulate(MODEL, time, {x: 0.0}, inputs={u: signal})  # nodes at its breaks
+        np.testing.assert_allclose(straight["x"], exact, atol=1e-12)
+        np.testing.assert_array_equal(straight.time, time)
 
 
 def test_samples_that_a_coarse_grid_cannot_show():
-    """A tone between the nodes would be lost: a warning, but not where events hit all breaks."""
+    """A tone between the nodes would be lost: a warning, but not where steps or events hit all
+    breaks, nor where parabolas show it."""
     tone = ks.Signal(FINE, np.sin(40 * np.pi * FINE))
     coarse = np.linspace(0.0, 1.0, 11)
-    with pytest.warns(UserWarning, match="input u has 10. samples from one node to the next"):
-        ks.simulate(MODEL, coarse, {x: 0.0}, inputs={u: tone})
-    with pytest.warns(UserWarning, match="input u of trial 0 has 10. samples"):
+    with pytest.warns(UserWarning, match="input u changes between nodes .* by 50 % of its"):
+        ks.simulate(MODEL, coarse[::3], {x: 0.0}, inputs={u: ks.Signal(FINE, tone(FINE), "cubic")})
+    with pytest.warns(UserWarning, match="input u of trial 0 changes between nodes"):
         ks.Collocation(
             MODEL,
             ks.Experiment(coarse, {u: tone}),
@@ -182,6 +183,9 @@ def test_samples_that_a_coarse_grid_cannot_show():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ks.simulate(HYBRID, coarse, {x: 0.0}, inputs={u: tone})
+        slow = ks.Signal(FINE, np.sin(np.pi * FINE), "cubic")
+        ks.simulate(MODEL, coarse, {x: 0.0}, inputs={u: slow})
+        ks.simulate(MODEL, coarse, {x: 0.0}, inputs={u: ks.Signal(FINE[::2], tone(FINE[::2]))})
         ks.simulate(MODEL, FINE, {x: 0.0}, inputs={u: tone})
         ks.simulate(MODEL, FINE[::3], {x: 0.0}, inputs={u: tone})
 
