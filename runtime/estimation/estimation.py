@@ -192,12 +192,14 @@ class Estimation:
 
     def variance(self, noise: Sequence[Noise]) -> float:
         """Variance of the residuals in units of J, NaN if it is not known. Where standard
-        deviations are given J is taken as it is, twice the negative log-likelihood."""
+        deviations are given, and J has other terms, it is taken as it is, twice the negative
+        log-likelihood; without such terms a factor of J changes nothing."""
         if self.untold or np.isnan([each.std for each in noise]).any():
             return np.nan
         if self.pooled:
             return float(self.factor * noise[0].std ** 2) if noise else np.nan
-        whole = self.factor if noise else 1.0
+        alone = bool(self.factor) and not self.mixed
+        whole = self.factor if noise or alone else 1.0
         if not self.taken:
             return whole
         return whole * (1.0 + self.taken / self._left) if self._left > SOME else np.nan

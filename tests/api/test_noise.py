@@ -48,15 +48,19 @@ def by_shooting(model, trials, unknown, guess, states=(x,), **options):
     return shooting.solve(guess, optimizer="least-squares")
 
 
+@pytest.mark.parametrize("std", [{}, {x: 0.05, "triple": 0.06}])
 @pytest.mark.parametrize("channels", [[x], [x, "triple"]])
 @pytest.mark.parametrize("by", ["shooting", "collocation"])
-def test_a_factor_of_the_objective_changes_no_interval(by, channels):
-    """Where standard deviations are estimated; likelihoods have no factor."""
+def test_a_factor_of_the_objective_changes_no_interval(by, channels, std):
+    """Where standard deviations are estimated, and where they are given; likelihoods have no
+    factor."""
     rows = {x: 1.0, "triple": 3.0}
     measured = {n: noisy(rows[n] * decay(TIME, 1.3, 2.0), 0.05, i) for i, n in enumerate(channels)}
 
     def fit(factor):
-        given = {"trials": ks.Experiment(TIME, measurements=measured), "unknown": {k: (0.1, 9.0)}}
+        known = {n: std[n] for n in channels if std}
+        trial = ks.Experiment(TIME, measurements=measured, std=known)
+        given = {"trials": trial, "unknown": {k: (0.1, 9.0)}}
         given["objective"] = factor * ks.LeastSquares()
         if by == "shooting":
             return by_shooting(DECAY, guess={k: 1.2}, **given)
@@ -68,7 +72,9 @@ def test_a_factor_of_the_objective_changes_no_interval(by, channels):
         found = other.intervals(method=method).table["k"].interval
         assert found == pytest.approx(expected, rel=1e-6), method
     assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-9)
-    assert one.merit == pytest.approx(other.merit, rel=1e-9) or len(channels) == 1
+    bands = [fit.bands()["x"] for fit in (one, other)]
+    np.testing.assert_allclose(*bands, rtol=1e-6)
+    assert one.merit == pytest.approx(other.merit, rel=1e-9) or len(channels) == 1 or std
 
 
 def test_a_combination_without_standard_errors_is_not_known():

@@ -91,7 +91,8 @@ def _inverse(model: Model, shows: sp.Expr) -> Inverse | None:
     if x not in model.states or shows.count_ops() > _SHORT:
         return None
     y, at = sp.Dummy("y", real=True), sp.Dummy("x", real=True)
-    root = _root(shows.xreplace({x: at}), y, at)
+    bare = shows.xreplace({x: at})
+    root = None if bare.has(t) else _root(bare, y, at)
     if root is None:
         return None
     needed = sorted(others, key=name_of)
