@@ -425,11 +425,7 @@ def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, s
         mode, worst = modes[np.argmax(np.abs(modes))], modes[np.argmax(modes.real)]
         longest = longest_step(raw.stepper, mode)
         if longest < step < _WORTHWHILE * longest:
-            return True, (
-                f"the step of {step:g} s is too long for the mode {eigenvalue(mode)} 1/s at "
-                f"t = {ivp.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
-                f"(substeps={int(np.ceil(ivp.substeps * step / longest))}) or method='radau-5'"
-            )
+            return True, _too_long_for(mode, raw, node, step, longest)
         if worst.real * spent > _GROWTH:
             return False, (
                 f"the model is unstable: eigenvalue {eigenvalue(worst)} 1/s at "
@@ -441,6 +437,31 @@ def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, s
 def eigenvalue(mode: complex) -> str:
     """Text of an eigenvalue [1/s], a real one without its imaginary part."""
     return f"{mode.real:.4g}" if mode.imag == 0.0 else f"{mode:.4g}"
+
+
+def unstable_steps(raw: RawTrajectories, member: int) -> str:
+    """Message for explicit steps of one length that let a mode grow which decays, at the start or
+    at the end of a simulation; else empty."""
+    stepper, ends = raw.stepper, raw.ivp.time[[0, 1, -2, -1]]
+    if not (stepper.explicit and stepper.fixed):
+        return ""
+    for node, step in zip((0, -1), np.diff(ends)[[0, -1]] / raw.ivp.substeps, strict=True):
+        modes = modes_at(raw, node, member)
+        mode = modes[np.argmax(np.abs(modes))]
+        longest = longest_step(stepper, mode)
+        if longest < step and step * abs(mode) > 1.0:  # else it grows slowly, as of a spring
+            return _too_long_for(mode, raw, node, step, longest)
+    return ""
+
+
+def _too_long_for(
+    mode: complex, raw: RawTrajectories, node: int, step: float, longest: float
+) -> str:
+    return (
+        f"the step of {step:.9g} s is too long for the mode {eigenvalue(mode)} 1/s at "
+        f"t = {raw.ivp.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
+        f"(substeps={int(np.ceil(raw.ivp.substeps * step / longest))}) or method='radau-5'"
+    )
 
 
 def longest_step(stepper: Stepper, mode: complex) -> float:

@@ -117,6 +117,23 @@ def test_steps_that_are_too_long_are_still_named():
     assert "; but the step of 0.1 s is too long for the mode" in run.message
 
 
+def test_steps_that_let_a_decaying_mode_grow():
+    """Before it reaches any implausible size; single runs and ensembles. Not of steps that are
+    short enough, of implicit ones, and of a spring, whose amplitude decays slowly."""
+    model = ks.Model("fast", [x], [], [k], [x.diff(t) + k * (x - sp.cos(t))])
+    time = np.linspace(0, 2, 21)
+    for values in (30.0, [1.0, 30.0]):
+        with pytest.warns(UserWarning, match="fast: unstable steps: the step of 0.1 s is too long"):
+            ks.simulate(model, time, {x: 0.0}, {k: values})
+    spring = ks.Model("spring", [x, v], [], [k], [x.diff(t) - v, v.diff(t) + k * x])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ks.simulate(model, time, {x: 0.0}, {k: 27.0})
+        ks.simulate(model, time, {x: 0.0}, {k: 30.0}, substeps=2)
+        ks.simulate(model, time, {x: 0.0}, {k: 30.0}, method="radau-5")
+        ks.simulate(spring, time, {x: 0.0, v: 1.0}, {k: 700.0})
+
+
 # -- growth ---------------------------------------------------------------------------------------
 
 

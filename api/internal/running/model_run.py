@@ -38,6 +38,7 @@ from kinesym.runtime.simulation.stepper import (
     growth,
     implausible,
     too_long,
+    unstable_steps,
 )
 from kinesym.runtime.simulation.stepper import simulate as march
 from kinesym.runtime.summary import listed
@@ -104,14 +105,24 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         nodes = np.searchsorted(raw.ivp.time, given.time)
     else:
         raw = march(stepper, ivp, given.progress)
-    single = len(raw.ivp.time) == 2 and ivp.substeps == 1 and not stepper.adaptive
-    single = single and bool(stepper.about.states)
-    if single and raw.reached.min() == 2:
-        words = too_long(raw)
+    done = _Done(model, given.steps.method, raw, nodes)
+    found = _trajectory(done) if given.members is None else _ensemble(done)
+    if not (found.message if isinstance(found, Trajectory) else found.failures):
+        words = _wrong(raw)
         if words:
             warn(f"{model.name}: {words}", stacklevel=3)
-    done = _Done(model, given.steps.method, raw, nodes)
-    return _trajectory(done) if given.members is None else _ensemble(done)
+    return found
+
+
+def _wrong(raw: RawTrajectories) -> str:
+    """Message for a simulation that reached its end by steps which are too long, else empty."""
+    stepper = raw.stepper
+    if not stepper.about.states:
+        return ""
+    if len(raw.ivp.time) == 2 and raw.ivp.substeps == 1 and not stepper.adaptive:
+        return too_long(raw)
+    words = unstable_steps(raw, 0) or unstable_steps(raw, raw.ivp.members - 1)
+    return f"unstable steps: {words}" if words else ""
 
 
 def _posed(
