@@ -1,5 +1,7 @@
 """One motion through phases of several models, against closed forms."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -366,3 +368,26 @@ def test_launch_of_a_satellite():
 def test_bad_input(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_time_of_phases_of_unknown_duration():
+    """It counts from the start of each phase, and a warning says so where that matters."""
+    model = ks.Model("timed", [x], [], [], [x.diff(ks.t) - ks.t])
+    plain = ks.Model("plain", [x], [], [], [x.diff(ks.t) - 1])
+    free = [ks.Experiment(nodes=5, duration=(0.5, 2)) for _ in range(2)]
+    known = [ks.Experiment(np.linspace(k, k + 1, 5)) for k in range(2)]
+    aim = ks.Terminal(ks.t)
+
+    def posed(model, steps, *end):
+        phases = ks.Phases(steps, start=[ks.at_start(x)], end=[ks.at_end(x) - 2, *end])
+        return ks.Collocation(model, phases, objective=aim if steps is free else ks.Integral(0 * x))
+
+    words = "contains the time t, which counts from the start of each phase"
+    with pytest.warns(UserWarning, match=f"equation 0 of timed {words}"):
+        posed(model, free)
+    with pytest.warns(UserWarning, match=f"a condition at the end {words}"):
+        posed(plain, free, ks.at_end(ks.t) - 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert posed(plain, free).solve().joined().time[-1] == pytest.approx(2.0)
+        posed(model, known)

@@ -12,6 +12,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.base.notebook import Displayed
+from kinesym.base.quiet import warn
 from kinesym.internal.problems.checked_trials import checked_trials
 from kinesym.internal.problems.conditions import Condition, conditions
 from kinesym.internal.problems.controls import Held, Step, check_pieces, instants_of
@@ -82,11 +83,12 @@ class Phases(Displayed):
     a point of a `Hybrid` may be below the ground when it is open [m]: what it has sunk by the error
     of the rule while it pressed.
 
-    Durations of a `Phase` are free. Contact forces are unknown: where a contact is closed it has no
-    acceleration and does not pull, where it is open there is no force and it is not below the
-    ground. A phase ends where a contact of the next one lands, or else where the force of one that
-    opens is zero. From phase to phase the states continue through the impacts of `hits`, by the
-    same law as in a simulation.
+    In phases of unknown duration `t` counts from the start of each, and a warning says so where it
+    stands in an equation or condition. Durations of a `Phase` are free. Contact forces are unknown:
+    where a contact is closed it has no acceleration and does not pull, where it is open there is no
+    force and it is not below the ground. A phase ends where a contact of the next one lands, or
+    else where the force of one that opens is zero. From phase to phase the states continue through
+    the impacts of `hits`, by the same law as in a simulation.
 
     Models of phases may have states and inputs that others lack, and parameters with other values:
     results have NaN where there is nothing. Conditions and bounds hold in the phases that have all
@@ -356,6 +358,7 @@ def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
     ends = [Row(e, [(low, high), *others]) for e, low, high, _ in phases.start]
     ends += [Row(e, [*others, (low, high)]) for e, low, high, _ in phases.end]
     steps = [step for step in phases.sequence if isinstance(step, Phase)]
+    _warn_of_time(system, phases)
     if steps:
         if isinstance(system, Model):
             raise ValueError(
@@ -378,6 +381,25 @@ def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
             pairs = [(c.low, c.high) if j == k else _FREE for j in range(count)]
             links.append(Row(c.expression, pairs))
     return replace(made, links=links, cycle=_in_all(phases.cycle, count))
+
+
+def _warn_of_time(system: Any, phases: Phases) -> None:
+    """Warn of the time in equations and conditions of phases that begin nobody knows when."""
+    free = [isinstance(step, Phase) or step.free_duration for step in phases.sequence]
+    model = system.model if isinstance(system, Hybrid) else system
+    if len(free) < 2 or not any(free) or not isinstance(model, Model):
+        return
+    rows = [(f"equation {k} of {model.name}", e) for k, e in enumerate(model.equations)]
+    rows += [(f"the intermediate {s}", e) for s, e in model.intermediates]
+    rows += [("a condition at the end", e) for e, *_ in phases.end]
+    for what, e in rows:
+        if e.xreplace({f: sp.Dummy() for f in e.atoms(AppliedUndef, sp.Derivative)}).has(t):
+            warn(
+                f"{what} contains the time t, which counts from the start of each phase where "
+                "durations are unknown; for that of the motion make it a state, x.diff(t) - 1",
+                stacklevel=6,
+            )
+            return
 
 
 def _of_hybrid(hybrid: Any, steps: Sequence[Phase], ends: Sequence[Row], drift: float) -> Posed:
