@@ -140,7 +140,7 @@ def LeastSquares(loss: str | None = None, tuning: float | None = None) -> Object
     outliers weigh less; see `kinesym.symbolic.losses.Loss`. tuning : from where on they do, in
     standard deviations (1.345, 1.287), or the degrees of freedom of Student's distribution (4),
     whose scale std is then. "laplace" is 2 |e|, of errors with the density of Laplace and the scale
-    std, in `Collocation`. Raises `ValueError` for another loss and a tuning that is not positive.
+    std. Raises `ValueError` for another loss and a tuning that is not positive.
     """
     if loss is None and tuning is not None:
         raise ValueError(f"a tuning belongs to a loss; give loss, one of {', '.join(TUNINGS)}")

@@ -521,6 +521,9 @@ class Experiment:
                 raise ValueError(
                     f"std of {name} has {size_words(value)}, expected 1 or {len(samples)}"
                 )
+            lost = np.isnan(samples) & np.isnan(value)
+            if lost.any() and not lost.all():  # as tables have both or none
+                value = np.where(lost, np.nanmedian(value), value)
             with np.errstate(all="ignore"):
                 weight = value**-2.0
             odd = ~((value > 0.0) & (weight > 0.0) & (weight < np.inf))

@@ -396,7 +396,7 @@ def signal_of(given: Any, time: Array, what: str) -> Signal:
 def _finite_samples(given: Any, time: Array, what: str) -> Array:
     """A number or (N,) at the nodes; raises `ValueError`, naming `what`, for anything else."""
     expected = f"expected {len(time)} values, one per node, a number or a ks.Signal"
-    if callable(given):
+    if given is None or callable(given):
         raise ValueError(f"{what} is {shown(given)}, {expected}")
     row = real_array(given, what)
     if row.shape not in ((), time.shape):

@@ -196,3 +196,12 @@ def test_tables_of_pandas():
         assert trial.parameters == {"mass": 54.0, "height": 1.6}
         timed = Experiment([0, 2], measurements={"theta": Signal([0, 1, 2], part["theta"])}).timed
         np.testing.assert_array_equal(timed["theta"].values, [1.0, np.nan, 3.0])
+
+
+def test_a_missing_sample_with_a_missing_deviation():
+    """As tables have them: the sample is missing, and the other deviations stay."""
+    y, std = np.array([1.0, np.nan, 3.0]), np.array([0.1, np.nan, 0.3])
+    trial = Experiment([0.0, 1.0, 2.0], measurements={"y": y}, std={"y": std})
+    np.testing.assert_array_equal(trial.std["y"][[0, 2]], [0.1, 0.3])
+    with pytest.raises(ValueError, match="std of y must be positive and finite, got nan at ind"):
+        Experiment([0.0, 1.0, 2.0], measurements={"y": [1.0, 2.0, 3.0]}, std={"y": std})
