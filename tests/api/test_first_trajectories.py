@@ -280,3 +280,15 @@ def test_a_first_grid_is_as_dense_as_steps():
     assert found.success and found.grid_error().largest < 1e-5
     np.testing.assert_allclose(list(found.parameters.values()), [40.0, 0.5], rtol=1e-4)
     assert {*time} <= {*found.trials[0].time}
+
+
+@pytest.mark.parametrize("shown", [x * sp.sin(5 * ks.t), x + ks.t / 10])
+def test_an_output_with_the_time_itself(shown):
+    """It shows the state, but through the time: the guess is simulated instead."""
+    model = ks.Model("seen", [x], [], [k], [x.diff(ks.t) + k * x], outputs={"y": shown})
+    time = np.linspace(2.0, 5.0, 31)
+    seen = [float(shown.subs({x: np.exp(-1.1 * (at - 2.0)), ks.t: at})) for at in time]
+    trial = ks.Experiment(time, measurements={"y": seen}, std={"y": 0.01})
+    about = {"boundary": [ks.at_start(x) - 1], "scheme": "radau-5"}
+    fit = ks.Collocation(model, trial, {k: (0, 3)}, **about).solve({k: 0.9})
+    assert fit.parameters["k"] == pytest.approx(1.1, abs=1e-6)
