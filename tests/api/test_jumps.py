@@ -479,3 +479,21 @@ def test_a_jump_in_one_of_two_experiments():
         {k: 1.0}, optimizer="least-squares"
     )
     assert fit.parameters["k"] == pytest.approx(2.0, rel=1e-9)
+
+
+def test_a_jump_of_the_integrand_of_the_objective():
+    """Between nodes a note says so; with a node there the optimum is that of the closed form."""
+    jump = sp.Piecewise((1, ks.t < 0.35), (3, True))
+    model = ks.Model("spend", [x], [on], [], [x.diff(ks.t) - on])
+    for time, noted in ((np.linspace(0, 1, 11), 1), (np.linspace(0, 1, 21), 0)):
+        problem = ks.Collocation(
+            model,
+            ks.Experiment(time),
+            unknown_inputs={on: ks.held()},
+            objective=ks.Integral(on**2 * jump),
+            boundary=[ks.at_start(x), ks.at_end(x) - 1],
+        )
+        solution = problem.solve()
+        notes = [n for n in solution.notes if "the integrand of the objective jumps" in n]
+        assert len(notes) == noted, solution.notes
+    assert solution.objective == pytest.approx(1 / (0.35 + 0.65 / 3), rel=1e-9)

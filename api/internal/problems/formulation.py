@@ -37,7 +37,7 @@ from kinesym.internal.problems.known_events_collocation import (
     KnownEvents,
     without_events,
 )
-from kinesym.internal.problems.known_jump_inputs import HeldSwitches, held_switches
+from kinesym.internal.problems.known_jump_inputs import HeldSwitches, held_in_cost, held_switches
 from kinesym.internal.problems.method_index import check_index, highest_index, lowered
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.named_bounds import bounded, bounds_by_name, named_bounds
@@ -226,10 +226,13 @@ def _jumps(draft: Draft) -> Draft:
     given = draft.posed
     plain = not (draft.question.bounds or given.unknown_inputs or given.path)
     plain = (plain and not (given.links or given.moments)) or bool(draft.events.names)
-    held = held_switches(given.model, given.trials, draft.records, draft.values, plain)
+    about = (draft.records, draft.values, plain)
+    held = held_switches(given.model, given.trials, *about)
+    held, objective = held_in_cost(held, draft.objective, *about)
     given = replace(given, model=held.model, trials=held.trials)
     written, notes = draft.posed.model, [*draft.notes, *held.notes]
-    return replace(draft, posed=given, written=written, jumps=held, notes=notes)
+    changed = {"posed": given, "written": written, "jumps": held, "objective": objective}
+    return replace(draft, **changed, notes=notes)
 
 
 def _histories(draft: Draft) -> Draft:

@@ -4,9 +4,12 @@ node at each."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.internal.problems.switch_times import signals
 from kinesym.runtime.arrays import Array
@@ -14,7 +17,8 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal, with_breaks, with_jumps
 from kinesym.symbolic.jumps import OfKnownTime, Switched, Unevaluated, jumping
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import name_of
+from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.switching import switched
 
 #: Note on a trial of unknown duration, on whose grid a known time is anywhere.
@@ -92,6 +96,33 @@ def held_switches(
     driven = [trial.driven(own) for trial, own in zip(made, each, strict=True)]
     before = [trial.grid for trial in given] if made != [*given] else []
     return HeldSwitches(found.model, driven, found.names, before=before)
+
+
+def held_in_cost(
+    held: HeldSwitches,
+    objective: Any,
+    unknown: Collection[str],
+    known: Sequence[Mapping[str, float]],
+    insert: bool,
+) -> tuple[HeldSwitches, Any]:
+    """Jumps of the integrand of an objective as such inputs, too, and the objective with these."""
+    model = held.model
+    integrand = objective.integrand if isinstance(objective, Objective) else sp.S.Zero
+    moving = [*model.states, *model.inputs]
+    if not integrand.atoms(AppliedUndef) <= {*moving} or integrand.has(sp.Derivative):
+        return held, objective
+    whole, total = model.written_out(integrand), sp.Function("objective")(t)
+    parameters = [p for p in model.parameters if whole.has(p)]
+    cost = Model("objective", [total], moving, parameters, [total.diff(t) - whole])
+    found = held_switches(cost, held.trials, unknown, known, insert)
+    words = [n.replace("equation 0", "the integrand of the objective") for n in found.notes]
+    if not found.names:
+        return held._replace(notes=[*held.notes, *words]), objective
+    more = [u for u in found.model.inputs if name_of(u) in found.names]
+    rest = replace(objective, integrand=total.diff(t) - found.model.equations[0])
+    names, before = [*held.names, *found.names], held.before or found.before
+    wider = model.extended(inputs=more)
+    return HeldSwitches(wider, found.trials, names, held.notes, before), rest
 
 
 def _with_nodes(trial: Experiment, own: Mapping[str, Signal]) -> Experiment:
