@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -23,14 +24,33 @@ from kinesym.symbolic.table import Tables
 _ATOMS = (sp.Symbol, sp.Derivative, AppliedUndef)
 
 
+class PriorTerm(NamedTuple):
+    """Term rho(e) - 2 power log p + 2 rate p of an objective, -2 log of the density of a parameter
+    p but for a constant, with e = (f(p) - mean)/deviation.
+
+    rho : "square", "laplace", 2 |e|, or "cauchy", 2 log(1 + e^2). of_log : whether f(p) is log p,
+    else it is p. power, rate : whether these may be other than zero.
+    """
+
+    rho: str = "square"
+    of_log: bool = False
+    power: bool = False
+    rate: bool = False
+
+    @property
+    def squared(self) -> bool:
+        """Whether it is a square."""
+        return self.rho == "square" and not (self.power or self.rate)
+
+
 @dataclass(frozen=True)
 class Problem:
     """The symbolic side of a collocation problem; all numbers live elsewhere.
 
     unknown_parameters, unknown_inputs : what is solved for, besides the states.
     owners : labels of unknown parameters that have a value per owner, not one for all trials.
-    log_scale : unknown parameters of which z has the logarithm. priors : those with a prior, a
-        normal density of what z has, whose mean and weight are numbers of the trials.
+    log_scale : unknown parameters of which z has the logarithm. priors : what priors of unknown
+        parameters add to the objective, by name; their numbers are of the trials.
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
     measurements : measured states, inputs and outputs, by name. spreads : standard deviations that
@@ -77,7 +97,7 @@ class Problem:
     contacts: Sequence[Contact] = ()
     owners: Mapping[str, str] = field(default_factory=dict, hash=False)
     log_scale: frozenset[str] = frozenset()
-    priors: Sequence[str] = ()
+    priors: Mapping[str, PriorTerm] = field(default_factory=dict, hash=False)
     slots: Mapping[str, int] = field(default_factory=dict, hash=False)
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict, hash=False)
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()

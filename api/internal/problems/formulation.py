@@ -36,7 +36,7 @@ from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.known_jumps import Eventless, KnownEvents, without_events
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.observer import Observer, asked_observer
-from kinesym.internal.problems.parameters import Unknown, is_random, normal_unknowns, trial_values
+from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, trial_values
 from kinesym.internal.problems.per_trial import OneTrial, PerTrial
 from kinesym.internal.problems.phases import Posed, check_starts, posed
 from kinesym.internal.problems.problem import (
@@ -212,7 +212,7 @@ def _parameters(draft: Draft) -> Draft:
     """Make a record with bounds, owners and prior of each unknown parameter; look up values of the
     others in every trial."""
     model = draft.posed.model
-    records = normal_unknowns(draft.unknown, model.parameter_names)
+    records = checked_unknowns(draft.unknown, model.parameter_names)
     inputs = by_name(draft.posed.unknown_inputs, model.given_names, "unknown_inputs")
     inputs |= {delay.name: None for delay in model.delays}
     if model.index.value is not None:  # else unknown inputs may determine what is left

@@ -17,7 +17,14 @@ from sympy.core.function import AppliedUndef
 from kinesym.base.checks import shown
 from kinesym.internal.problems.conditions import check_times
 from kinesym.internal.problems.controls import Held, Linear, pair_of
-from kinesym.internal.problems.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
+from kinesym.internal.problems.parameters import (
+    Unknown,
+    check_prior,
+    densities_of,
+    labels_of,
+    logs_of,
+    terms_of,
+)
 from kinesym.internal.problems.table_checks import check_known_variables
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.corridor import bound_pair, changes
@@ -217,7 +224,7 @@ def symbolic_problem(
         contacts=contacts,
         owners=owners,
         log_scale=frozenset(logs_of(unknown)),
-        priors=list(priors_of(unknown)),
+        priors=terms_of(densities_of(unknown)),
         slots=_slots(trials, delays or {}),
         delays=delays or {},
         steps=steps,
