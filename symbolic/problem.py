@@ -24,6 +24,28 @@ from kinesym.symbolic.table import Tables
 _ATOMS = (sp.Symbol, sp.Derivative, AppliedUndef)
 
 
+class ResetMap(NamedTuple):
+    """States after an event as expressions of those before it. after : signal, held, that rises
+    from 0 to 1 at the node of the event."""
+
+    after: AppliedUndef
+    states: tuple[tuple[AppliedUndef, sp.Expr], ...]
+
+
+class Resets(NamedTuple):
+    """Resets of states x at nodes of events, each map after the other. jumps : states with what has
+    been added to them, so that they are x + J. inputs : held inputs u in these, and the state whose
+    jumps each sums up."""
+
+    maps: tuple[ResetMap, ...] = ()
+    jumps: tuple[tuple[AppliedUndef, sp.Expr], ...] = ()
+    inputs: tuple[tuple[AppliedUndef, AppliedUndef], ...] = ()
+
+
+#: No resets.
+NO_RESETS = Resets()
+
+
 class PriorTerm(NamedTuple):
     """Term rho(e) - 2 power log p + 2 rate p of an objective, -2 log of the density of a parameter
     p but for a constant, with e = (f(p) - mean)/deviation.
@@ -71,6 +93,7 @@ class Problem:
         then continue from trial to trial, through impacts.
     steps : inputs with values at nodes, each with an expression of held inputs: its rate from node
         to node less that is bounded in each interval.
+    resets : of states that held inputs follow, see `Resets`.
     moments : held inputs, each with an expression and a time [s] that is a parameter: the input
         rises by the value of the expression at that time in the interval that has it.
 
@@ -102,6 +125,7 @@ class Problem:
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict, hash=False)
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
     moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = ()
+    resets: Resets = NO_RESETS
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -374,6 +374,7 @@ def _of_noise(problem: Problem) -> frozenset[str]:
     others += [*problem.boundary, *problem.links, *problem.cycle, problem.objective.integrand]
     others += [problem.objective.terminal, *(e for _, e in problem.steps)]
     others += [e for _, *row in problem.moments for e in row]
+    others += [e for reset in problem.resets.maps for _, e in reset.states]
     elsewhere = atoms_of(*problem.model.through(others))
     mine = atoms_of(*problem.model.through(spreads)) - elsewhere
     return frozenset(p.name for p in problem.unknown_parameters if p in mine)

@@ -445,6 +445,14 @@ class Discretisation:
 
     def trajectories(self, z: Array, hidden: NDArray[np.bool_] | None = None) -> list[Trajectory]:
         """Trajectories of all trials at z; entries marked in `hidden` (n_variables,) become NaN."""
+        given, found = self.formulation, self.bare_trajectories(z, hidden)
+        return [without_inputs(given.events.added(run), given.hidden) for run in found]
+
+    def bare_trajectories(
+        self, z: Array, hidden: NDArray[np.bool_] | None = None
+    ) -> list[Trajectory]:
+        """Trajectories as `trajectories`, of states without their jumps at events, and with the
+        inputs that stand for these."""
         shown = z if hidden is None else np.where(hidden, np.nan, z)
         found = [
             found_trajectory(
@@ -454,9 +462,7 @@ class Discretisation:
             for k, trial in enumerate(self.trials)
         ]
         rows = zip(found, self.per_trial.rows, strict=True)
-        found = [replace(run, before=table_before(row.before, run)) for run, row in rows]
-        given, pairs = self.formulation, zip(found, self.trials, strict=True)
-        return [without_inputs(given.events.added(*pair), given.hidden) for pair in pairs]
+        return [replace(run, before=table_before(row.before, run)) for run, row in rows]
 
     # -- solutions of it ---------------------------------------------------------------------
 

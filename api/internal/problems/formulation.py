@@ -136,8 +136,9 @@ def _sensors(draft: Draft) -> Draft:
 def _events(draft: Draft) -> Draft:
     """Replace a hybrid model with events at known times by a model with inputs that switch there,
     and states that jump by these without their jumps."""
-    given = Eventless(draft.system, draft.trials, draft.objective, draft.boundary, draft.path)
-    return replace(draft, **vars(without_events(given, draft.unknown, draft.known)))
+    given = (draft.system, draft.trials, draft.objective, draft.boundary, draft.path)
+    made = without_events(Eventless(*given, draft.unknown_inputs), draft.unknown, draft.known)
+    return replace(draft, **vars(made), followed=draft.followed | made.events.sums)
 
 
 def _homotopy(draft: Draft) -> Draft:
@@ -374,6 +375,7 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
         draft.objective,
         given.contacts,
         draft.delays,
+        resets=draft.events.resets,
         **given.conditions,
     )
     sides = bounds_by_name(given.model, free, draft.bounds or {})
@@ -401,7 +403,7 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
         noises=draft.noises,
         observer=draft.observer,
         written=draft.written or given.model,
-        hidden=[*draft.jumps.names, *draft.events.names],
+        hidden=[*draft.jumps.names, *draft.events.hidden],
         events=draft.events,
         between=bool(draft.jumps.notes),
         histories=frozenset(draft.histories.unknown),

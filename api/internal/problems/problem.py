@@ -41,7 +41,7 @@ from kinesym.symbolic.objective import (
     magnitude,
     variation,
 )
-from kinesym.symbolic.problem import Problem, measured_expressions
+from kinesym.symbolic.problem import NO_RESETS, Problem, Resets, measured_expressions
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
 #: Samples of a measurement at times of its own that an interval may hold: each is code.
@@ -182,11 +182,12 @@ def symbolic_problem(
     delays: Mapping[str, sp.Symbol] | None = None,
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = (),
     moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = (),
+    resets: Resets = NO_RESETS,
     **asked: Sequence[sp.Expr],
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know.
 
-    contacts, delays, steps, moments, asked : path, boundary, links and cycle, see
+    contacts, delays, steps, moments, resets, asked : path, boundary, links and cycle, see
     `kinesym.symbolic.problem.Problem`.
     """
     check_signals(trials)
@@ -229,6 +230,7 @@ def symbolic_problem(
         delays=delays or {},
         steps=steps,
         moments=moments,
+        resets=resets,
         **asked,
     )
     for number, trial in enumerate(trials if problem.tables.functions else ()):
