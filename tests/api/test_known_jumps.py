@@ -151,7 +151,7 @@ def test_resets_of_any_kind_as_by_shooting():
     np.testing.assert_allclose(run["x"][-1], truth["x"][-1], rtol=1e-7)
     after = np.searchsorted(run.time, 6.0)  # the sample there is of the states after both
     assert run["sum"][after] == pytest.approx(run["x"][after] + run["y"][after], rel=1e-12)
-    assert problem.verify(found).error < 1e-7
+    assert problem.verify(found).largest < 1e-7
 
 
 @pytest.mark.parametrize("scheme", ["midpoint", "hermite-simpson", "radau-3"])
