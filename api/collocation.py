@@ -76,7 +76,7 @@ class Collocation(Displayed):
     ----------
     system : a `Model`, a list of models for `Phases`, a `Hybrid` whose phases are named in
         `trials`, or one without contacts whose events are at known times: guards are straight lines
-        of time, such as t - 6, resets add to a state, {C: C + dose/V}, modes get known values.
+        of time, such as t - 6; modes get known values.
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
@@ -572,11 +572,7 @@ class Collocation(Displayed):
         for k, run in enumerate(solution.trials):
             signals = problem.layout.signals(z, k, run.time)
             found.append({u: signals[u] for u in free})
-        events, pairs = (
-            problem.formulation.events,
-            zip(problem.trajectories(z), problem.trials, strict=True),
-        )
-        every = replace(solution, trials=[events.added(*pair, sign=-1.0) for pair in pairs])
+        every = replace(solution, trials=problem.bare_trajectories(z))
         rows = zip(problem.per_trial.rows, every.trials, strict=True)
         histories = [histories_of(row.trial, row.before, run) for row, run in rows]
         return verified(self.model, problem.trials, every, found, histories, parts)

@@ -114,7 +114,7 @@ class Square(NamedTuple):
 
 _E = sp.Symbol("e", real=True)
 #: Added to the root of a curvature, so that a score over it is zero where both are.
-_LEAST = 1e-150
+LEAST = 1e-150
 
 
 @dataclass(frozen=True)
@@ -272,6 +272,17 @@ class Points:
         found = dict(zip(symbols, self.nodes(*self.p, self.k), strict=True))
         on_scale = [p for p in symbols if name_of(p) in self.problem.log_scale]
         return {**found, **dict(zip(on_scale, self.scaled, strict=True))}
+
+    def parameter(self, name: str) -> tuple[int, int]:
+        """Node of an unknown parameter in the equations, and of its entry of z."""
+        arrays = zip(self.problem.parameter_arrays.values(), self.p, strict=True)
+        [(p, entry)] = [
+            (p, node)
+            for members, array in arrays
+            for p, node in zip(members, self.nodes(array), strict=True)
+            if name_of(p) == name
+        ]
+        return self._parameters()[p], entry
 
     def entry(self, p: sp.Symbol) -> int:
         """The value of an unknown parameter in terms of z."""
@@ -438,7 +449,7 @@ def _of_limit(g: Graph, square: Square, side: int, std: int | None) -> Square:
     root = sp.sqrt(sp.Max(hazard * (hazard - _E), 0))
     cost, slope, pace = map(Lowering(g, {_E: v}), (-2 * log, hazard, root))
     there = g.mul(g.const(square.share), g.binary("lt", g.zero, weight))
-    score = g.mul(slope, g.inv(g.add(pace, g.const(_LEAST))))
+    score = g.mul(slope, g.inv(g.add(pace, g.const(LEAST))))
     return square._replace(weight=there, residual=score, score=Score(cost, v, pace))
 
 

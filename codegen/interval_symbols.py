@@ -46,7 +46,8 @@ class Interval(Points):
             for k, _ in enumerate(measured_places(scheme), start=1)
         ]
         step, begin = self.group("h", ["step"]), self.group("t", ["time"])
-        ends = self.s if scheme.explicit_start or moved_signals(problem) else ()
+        both = scheme.explicit_start or moved_signals(problem) or bool(problem.resets.inputs)
+        ends = self.s if both else ()
         samples = (argument for pair in self.measured for argument in pair)
         self.slots = [[self.group(*each) for each in row] for row in slot_arguments(problem)]
         slots = (argument for row in self.slots for argument in row)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from kinesym.codegen.evaluate import equation_label
 from kinesym.codegen.family import (
+    At,
     Family,
     Label,
     Square,
@@ -56,7 +57,11 @@ def _at_stages(s: Interval) -> Family:
     return _family(
         s,
         cost=_integral(s, lowers, s.scheme.weights),
-        rows=rows | _step_rows(s, lowers[0]) | moment_rows(s) | _path_rows(s, lowers),
+        rows=rows
+        | _reset_rows(s, points[0])
+        | _step_rows(s, lowers[0])
+        | moment_rows(s)
+        | _path_rows(s, lowers),
         outputs={
             _at_stage(s, k, Label(name)): lower(e)
             for name, e in between.items()
@@ -86,7 +91,7 @@ def _at_knots(s: Interval) -> Family:
     if held_contacts(problem):
         rows |= holding_rows(s, points[0], points[-1])
     knots = [dict(zip(problem.model.states, f, strict=True)) for f in rates]
-    rows |= _step_rows(s, lowers[0]) | moment_rows(s, knots)
+    rows |= _reset_rows(s, points[0]) | _step_rows(s, lowers[0]) | moment_rows(s, knots)
     weights = list(scheme.weights)
     if not integrates_on_intervals(problem):
         weights[0] = weights[-1] = 0.0
@@ -110,6 +115,31 @@ def _integral(s: Interval, lowers: Sequence[Lowering], weights: Sequence[float])
     g, integrand = s.graph, s.problem.objective.integrand
     pairs = [(w, lower(integrand)) for w, lower in zip(weights, lowers, strict=True) if w]
     return g.sum([g.mul(g.mul(s.h, g.const(w)), value) for w, value in pairs])
+
+
+def _reset_rows(s: Interval, stage: At) -> dict[Label, int]:
+    """Inputs rise by what the resets at the end of the interval add to their states; all that is
+    held is as before."""
+    g, resets, rows = s.graph, s.problem.resets, dict[Label, int]()
+    if not resets.inputs:
+        return rows
+    at = s.at_node(1, stage)
+    lower = s.lowering(at)
+    before = {x: lower(x + jump) for x, jump in resets.jumps}
+    signals = zip(s.problem.signals, *map(s.nodes, s.s), strict=True)
+    rises = {symbol: g.sub(end, begin) for symbol, begin, end in signals}
+    now = dict(before)
+    for after, states in resets.maps:
+        found = s.lowering(replace(at, values={**at.values, **now}))
+        changes = {x: g.sub(found(e), now.get(x, at.values[x])) for x, e in states}
+        here = rises[after]
+        now |= {x: g.add(now[x], g.mul(here, g.counted(here, e))) for x, e in changes.items()}
+    inputs = zip(s.problem.node_inputs, *map(s.nodes, s.u), strict=True)
+    ends = {symbol: pair for symbol, *pair in inputs}
+    for u, x in resets.inputs:
+        left, right = ends[u]
+        rows[Label(f"resets of {name_of(x)}")] = g.sub(g.sub(right, left), g.sub(now[x], before[x]))
+    return rows
 
 
 def _step_rows(s: Interval, lower: Lowering) -> dict[Label, int]:

@@ -27,7 +27,7 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
 
     They do not depend on the scheme, nor on owners and scales of parameters.
     """
-    problem = replace(problem, owners={}, log_scale=frozenset(), priors=())
+    problem = replace(problem, owners={}, log_scale=frozenset(), priors={})
     s, model = Points(problem, suffixes=()), problem.model
     g, [p] = s.graph, s.p
     xdot, x = s.group("xdot", model.states), s.group("x", model.states)

@@ -31,7 +31,6 @@ from kinesym.codegen.family import (
     Family,
     Label,
     Points,
-    Square,
     condition_label,
     integrates_on_intervals,
     squares_of,
@@ -40,6 +39,7 @@ from kinesym.codegen.interval_symbols import measured_places
 from kinesym.codegen.intervals import collocation_family
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
+from kinesym.codegen.priors import squares_of_priors
 from kinesym.codegen.slots import signal_places, signals_of_slots
 from kinesym.codegen.steps import costs_of_steps
 from kinesym.symbolic.names import name_of
@@ -399,20 +399,5 @@ def _ends(problem: Problem) -> Family:
     for number, condition in enumerate(problem.boundary):
         row = condition_label("boundary", number, condition, problem.model)
         rows[row] = s.boundary(condition, first, last)
-    mean, precision = (s.group(what, problem.priors, False) for what in ("mean", "precision"))
-    squares = _priors(s, *map(s.nodes, (mean, precision)))
-    return s.family("ends", paid, rows, squares, (mean, precision) if problem.priors else ())
-
-
-def _priors(s: Ends, means: Sequence[int], precisions: Sequence[int]) -> list[Square]:
-    """Squares of priors, beside those of the measurements."""
-    g, factor = s.graph, s.problem.objective.least_squares or 1.0
-    entries = {
-        name_of(p): node
-        for members, array in zip(s.problem.parameter_arrays.values(), s.p, strict=True)
-        for p, node in zip(members, s.nodes(array), strict=True)
-    }
-    return [
-        Square(precision, g.sub(entries[name], mean), f"prior of {name}", factor)
-        for name, mean, precision in zip(s.problem.priors, means, precisions, strict=True)
-    ]
+    squares, more = squares_of_priors(s)
+    return s.family("ends", paid, rows, squares, more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -23,14 +24,55 @@ from kinesym.symbolic.table import Tables
 _ATOMS = (sp.Symbol, sp.Derivative, AppliedUndef)
 
 
+class ResetMap(NamedTuple):
+    """States after an event as expressions of those before it. after : signal, held, that rises
+    from 0 to 1 at the node of the event."""
+
+    after: AppliedUndef
+    states: tuple[tuple[AppliedUndef, sp.Expr], ...]
+
+
+class Resets(NamedTuple):
+    """Resets of states x at nodes of events, each map after the other. jumps : states with what has
+    been added to them, so that they are x + J. inputs : held inputs u in these, and the state whose
+    jumps each sums up."""
+
+    maps: tuple[ResetMap, ...] = ()
+    jumps: tuple[tuple[AppliedUndef, sp.Expr], ...] = ()
+    inputs: tuple[tuple[AppliedUndef, AppliedUndef], ...] = ()
+
+
+#: No resets.
+NO_RESETS = Resets()
+
+
+class PriorTerm(NamedTuple):
+    """Term rho(e) - 2 power log p + 2 rate p of an objective, -2 log of the density of a parameter
+    p but for a constant, with e = (f(p) - mean)/deviation.
+
+    rho : "square", "laplace", 2 |e|, or "cauchy", 2 log(1 + e^2). of_log : whether f(p) is log p,
+    else it is p. power, rate : whether these may be other than zero.
+    """
+
+    rho: str = "square"
+    of_log: bool = False
+    power: bool = False
+    rate: bool = False
+
+    @property
+    def squared(self) -> bool:
+        """Whether it is a square."""
+        return self.rho == "square" and not (self.power or self.rate)
+
+
 @dataclass(frozen=True)
 class Problem:
     """The symbolic side of a collocation problem; all numbers live elsewhere.
 
     unknown_parameters, unknown_inputs : what is solved for, besides the states.
     owners : labels of unknown parameters that have a value per owner, not one for all trials.
-    log_scale : unknown parameters of which z has the logarithm. priors : those with a prior, a
-        normal density of what z has, whose mean and weight are numbers of the trials.
+    log_scale : unknown parameters of which z has the logarithm. priors : what priors of unknown
+        parameters add to the objective, by name; their numbers are of the trials.
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
     measurements : measured states, inputs and outputs, by name. spreads : standard deviations that
@@ -51,6 +93,7 @@ class Problem:
         then continue from trial to trial, through impacts.
     steps : inputs with values at nodes, each with an expression of held inputs: its rate from node
         to node less that is bounded in each interval.
+    resets : of states that held inputs follow, see `Resets`.
     moments : held inputs, each with an expression and a time [s] that is a parameter: the input
         rises by the value of the expression at that time in the interval that has it.
 
@@ -77,11 +120,12 @@ class Problem:
     contacts: Sequence[Contact] = ()
     owners: Mapping[str, str] = field(default_factory=dict, hash=False)
     log_scale: frozenset[str] = frozenset()
-    priors: Sequence[str] = ()
+    priors: Mapping[str, PriorTerm] = field(default_factory=dict, hash=False)
     slots: Mapping[str, int] = field(default_factory=dict, hash=False)
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict, hash=False)
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
     moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = ()
+    resets: Resets = NO_RESETS
 
     def __post_init__(self) -> None:
         for f in fields(self):

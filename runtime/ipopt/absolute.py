@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, evaluate
@@ -36,6 +36,28 @@ class Terms:
     values: Callable[[Array], Array]
     slopes: Callable[[Array], csr_array]
 
+    def joined(self, other: Terms) -> Terms:
+        """Terms of both, the others last."""
+        if not len(other.weights) or not len(self.weights):
+            return self if len(self.weights) else other
+        (rows, columns), (more, at) = self.places, other.places
+        return Terms(
+            np.append(self.weights, other.weights),
+            (np.append(rows, more + len(self.weights)), np.append(columns, at)),
+            lambda z: np.append(self.values(z), other.values(z)),
+            lambda z: csr_array(vstack([self.slopes(z), other.slopes(z)])),
+        )
+
+
+_NOWHERE = np.zeros(0, dtype=np.intp)
+#: No terms.
+NO_TERMS = Terms(
+    np.zeros(0),
+    (_NOWHERE, _NOWHERE),
+    lambda z: np.zeros(0),
+    lambda z: csr_array((0, len(z))),
+)
+
 
 def solve_absolute(
     problem: IpoptProblem,
@@ -52,7 +74,10 @@ def solve_absolute(
     parts = np.concatenate([np.maximum(e, 0.0) + apart, np.maximum(-e, 0.0) + apart])
     found = solve(made.problem, Start(np.concatenate([start.z, parts])), chosen, report)
     rows, low, high = found.multipliers
-    return replace(found, z=found.z[:n], multipliers=(rows[:m], low[:n], high[:n]), workspace=None)
+    z, J = found.z[:n], np.empty(1)
+    evaluate(problem.callbacks.cost, z.copy(), rows[:m].copy(), 1.0, J)  # parts end off zero
+    own = (rows[:m], low[:n], high[:n])
+    return replace(found, z=z, objective=float(J[0]), multipliers=own, workspace=None)
 
 
 class _Absolute:

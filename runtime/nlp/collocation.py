@@ -15,7 +15,7 @@ from kinesym.runtime.nlp.bounds import middle
 from kinesym.runtime.nlp.courses import at_place
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.nlp import TrialData
-from kinesym.runtime.nlp.owned import Owned, check_positive, owned_parameters
+from kinesym.runtime.nlp.owned import check_positive, owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal, held_to_the_end
 from kinesym.runtime.signals.timed import slots
@@ -98,21 +98,6 @@ def trial_data(
         arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
     arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
     return arrays
-
-
-def prior_data(
-    about: CollocationManifest, owned: Owned, trial: int, priors: Mapping[str, tuple[float, float]]
-) -> TrialData:
-    """Data of priors: means and weights 1/sd^2, from (mean, sd) of a parameter as z has it; the
-    first trial of an owner has them, others have the weight 0."""
-    found = dict(zip(owned.parameters, owned.places(trial), strict=True))
-    here = [owned.first_trials[found[p]] == trial for p in about.priors]
-    means = np.array([priors[p][0] for p in about.priors])
-    weights = np.array([priors[p][1] ** -2.0 for p in about.priors])
-    return {
-        ("ends", "mean"): (means, 0, 1),
-        ("ends", "precision"): (np.where(here, weights, 0.0), 0, 1),
-    }
 
 
 def signals_within(trial: Experiment, names: Sequence[str], place: float) -> Array:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.priors import Priors
 from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.simulation.stepper import Diverged

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.priors import Priors
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Run
 from kinesym.runtime.shooting.batched_squares import Squares
-from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.stepper import IVP, RawTrajectories, Stepper, bind

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.priors import Priors
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import LOG_STD, Samples, stacked
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.delays.trial import Changes, DelayedTrial, Source
+from kinesym.runtime.estimation.priors import Priors
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
@@ -35,7 +36,6 @@ from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.blocks import Block, sparse
 from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, most_steps
-from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.resets import Crossed, Interrupted, Reset, by_nodes, crossed
 from kinesym.runtime.shooting.squares import Residuals
 from kinesym.runtime.shooting.steady_start import Settled

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.priors import Priors
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
-from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.steady_start import Settled
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment

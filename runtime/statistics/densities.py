@@ -17,6 +17,8 @@ from kinesym.base.checks import check_choice, finite, positive
 
 #: Kinds of rho: the square, Laplace's 2 |e|, and Cauchy's 2 log(1 + e^2).
 SQUARE, LAPLACE, CAUCHY = range(3)
+#: Their names.
+KINDS = ("square", "laplace", "cauchy")
 #: log of sqrt(2 pi).
 _ROOT = 0.5 * float(np.log(2.0 * np.pi))
 
@@ -70,9 +72,13 @@ class Density:
         return float((at - low) / (high - low))
 
 
+def normal_density(mean: float, sd: float, of_log: bool = False) -> Density:
+    """Normal density of p or, `of_log`, of log p, of which it then is the density."""
+    return Density(SQUARE, mean, sd, of_log, height=-_ROOT - float(np.log(sd)))
+
+
 def _normal(mean: Any, sd: Any) -> Density:
-    m, s = finite(mean, "its mean"), positive(sd, "its standard deviation")
-    return Density(SQUARE, m, s, height=-_ROOT - float(np.log(s)))
+    return normal_density(finite(mean, "its mean"), positive(sd, "its standard deviation"))
 
 
 def _laplace(location: Any, scale: Any) -> Density:

@@ -337,7 +337,9 @@ def test_phases_begin_where_the_first_one_does():
     guess = {**ASSUMED, "x": [0.5, 0.0], "v": 0.0}
     found = ks.forecast(spring(ks.Phases(parts)), guess).standard_errors()
     assert found == pytest.approx(ks.forecast(spring(), ASSUMED).standard_errors(), rel=0.01)
-    with pytest.raises(ValueError, match="seconds, rate and trials are of experiments, not of"):
+    with pytest.raises(
+        ValueError, match="seconds, rate, trials and limits are of experiments, not of"
+    ):
         ks.forecast(spring(ks.Phases(parts)), guess, seconds=[2.0])
 
 

@@ -91,16 +91,117 @@ def test_events_and_modes_as_by_shooting():
     ("event", "words"),
     [
         (Event("hit", x - 1, resets={x: x + 1}), "'hit' .* depends on x, .* known times alone"),
-        (Event("set", t - 2, 1, resets={x: 0 * x}), "'set' resets x to 0: .* what is added, x"),
+        (
+            Event("let", t - 2, 1, resets={x: u}),
+            "'let' resets x to u.*: .* and the time, not u; use",
+        ),
         (Event("late", t - b, 1, resets={x: x + 1}), "'late' depends on b, .* known before"),
         (Event("twice", t**2 - 4, 1, sets={m: 0}), "'twice' .* is no straight line of time"),
         (Event("end", t - 4, 1, stop=True), "'end' ends the motion"),
     ],
 )
 def test_other_events_are_refused_by_name(event, words):
-    trial = ks.Experiment([0.0, 4.0, 8.0], measurements={y: [1, 2, 3]})
+    trial = ks.Experiment([0.0, 4.0, 8.0], {u: 0.0}, {y: [1, 2, 3]})
+    hybrid = system([])
+    driven = Hybrid(hybrid.model.extended(inputs=[u]), modes=hybrid.modes, events=[event])
     with pytest.raises(ValueError, match=words):
-        ks.Collocation(system([event]), trial, {b: (0.1, 1)}, {a: 0.7})
+        ks.Collocation(driven, trial, {b: (0.1, 1)}, {a: 0.7})
+
+
+RESETS = [
+    Event("scale", t - td, 1, resets={x: x * D, y: y + x + t / 9}),
+    Event("on", t - 3, 1, sets={m: 3.0}),
+    Event("set", t - 5, 1, resets={x: D}),
+    Event("swap", t - 6, 1, resets={x: y, y: x}),
+    Event("again", t - 6, 1, resets={x: x**2 + b * m}),
+    Event("dose", t - 2, 1, resets={y: y + 1}),
+    Event("never", t - 4, -1, resets={x: sp.log(-x)}),
+]
+
+
+def reset_twice(scheme, events=RESETS):
+    """Two records with resets of any kind, one of them at different times; and by shooting."""
+    hybrid, time, trials = system(events), np.linspace(0.0, 8.0, 17), []
+    for at in (1.3, 2.5):
+        run = ks.simulate(hybrid, time, {x: 1.0, y: 0.5}, {a: 0.7, b: 0.4, D: 2.0, td: at})
+        seen = {"sum": run["sum"] + 0.01 * np.sin(9 * time), y: run["y"]}
+        std = dict.fromkeys(seen, 0.01)
+        trials.append(ks.Experiment(time, {}, seen, std, parameters={td: at}))
+    given = (hybrid, trials, {a: (0.01, 5), b: (0.01, 5), D: (0.1, 9)})
+    starts = [ks.at_start(x) - 1, ks.at_start(y) - 0.5]
+    steps = {"method": "radau-5", "rtol": 1e-12, "atol": 1e-13}
+    return (
+        ks.Collocation(*given, boundary=starts, scheme=scheme),
+        ks.Shooting(*given, initial={x: 1.0, y: 0.5}, **steps),
+    )
+
+
+def test_resets_of_any_kind_as_by_shooting():
+    """Scaled, set, swapped, and two events at once, one after the other."""
+    guess = {a: 0.5, b: 0.6, D: 1.0}
+    problem, shooting = reset_twice("radau-5")
+    found, exact = problem.solve(guess, tolerance_grid=1e-8), shooting.solve(guess, "least-squares")
+    assert found.success and found.iterations < 15
+    for name, value in exact.parameters.items():
+        assert found.parameters[name] == pytest.approx(value, rel=1e-7)
+        error = found.parameters.table[name].standard_error
+        assert error == pytest.approx(exact.parameters.table[name].standard_error, rel=0.02)
+    run, truth = found.trials[1], exact.trials[1]
+    assert [*run.inputs] == ["m"]  # nothing is shown of the jumps
+    np.testing.assert_allclose(run["x"][-1], truth["x"][-1], rtol=1e-7)
+    after = np.searchsorted(run.time, 6.0)  # the sample there is of the states after both
+    assert run["sum"][after] == pytest.approx(run["x"][after] + run["y"][after], rel=1e-12)
+    assert problem.verify(found).largest < 1e-7
+
+
+@pytest.mark.parametrize("scheme", ["midpoint", "hermite-simpson", "radau-3"])
+def test_derivatives_of_resets(scheme):
+    """Conditions of polynomials, of which central differences of any step are exact to the second
+    order; the Hessian from differences of gradients."""
+    problem, _ = reset_twice(scheme, RESETS[:4])
+    rng = np.random.default_rng(0)
+    z = problem.pack({a: 0.7, b: 0.4, D: 2.0}) + 0.1 * rng.standard_normal(problem.n_variables)
+    along, weights = rng.standard_normal(len(z)), rng.standard_normal(problem.n_constraints)
+
+    def across(function, h):
+        return (function(z + h * along) - function(z - h * along)) / (2 * h)
+
+    exact = (4 * across(problem.constraints, 0.01) - across(problem.constraints, 0.02)) / 3
+    np.testing.assert_allclose(problem.constraint_jacobian(z) @ along, exact, rtol=0, atol=1e-10)
+    hessian = problem.lagrangian_hessian(z, weights, 0.0) @ along
+    slopes = across(lambda z: problem.constraint_jacobian(z).T @ weights, 0.01)
+    np.testing.assert_allclose(hessian, slopes, rtol=0, atol=1e-9)
+
+
+def test_a_washed_out_dose_by_the_closed_form():
+    """A share V of what is there is left at 6.3 h."""
+    flow = ks.Model("body", [C], [], [ke, V], [C.diff(t) + ke * C])
+    wash = Event("wash", t - 6.3, 1, resets={C: V * C})
+
+    def course(time, k, share):
+        return 5.0 * np.exp(-k * time) * np.where(time >= 6.3, share, 1.0)
+
+    seen = course(TIME, 0.3, 0.4) + 0.05 * np.random.default_rng(1).standard_normal(len(TIME))
+    trial = ks.Experiment(TIME, {}, {C: seen}, {C: 0.05})
+    about = {"boundary": [ks.at_start(C) - 5.0], "scheme": "radau-5"}
+    problem = ks.Collocation(
+        Hybrid(flow, events=[wash]), trial, {ke: (0.01, 5), V: (0.0, 9)}, **about
+    )
+    found = problem.solve({ke: 0.5, V: 1.0}, tolerance_grid=1e-9)
+    off = lambda p: (course(TIME, *p) - seen) / 0.05  # noqa: E731
+    exact = least_squares(off, [0.5, 1.0], xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    np.testing.assert_allclose(list(found.parameters.values()), exact.x, rtol=1e-7)
+    errors = np.sqrt(np.diag(np.linalg.inv(exact.jac.T @ exact.jac)))
+    np.testing.assert_allclose(
+        np.sqrt(np.diag(problem.covariance(found))), errors, rtol=1e-3
+    )  # of the exact curvature
+
+
+def test_a_mode_that_is_set_at_the_same_time_is_refused():
+    events = [Event("on", t - 3, 1, sets={m: 3.0}), Event("to", t - 3, 1, resets={x: m * x})]
+    trial = ks.Experiment([0.0, 4.0, 8.0], measurements={y: [1, 2, 3]})
+    with pytest.raises(ValueError, match="'to' resets states by the mode m, which another event"):
+        ks.Collocation(system(events), trial, {b: (0.1, 1)}, {a: 0.7})
 
 
 def test_bounds_of_a_state_that_jumps_are_a_path_condition():

@@ -1,11 +1,13 @@
-"""Priors that are not normal, in shooting: closed forms of the highest posterior density, gradients
-by complex step, estimates at kinks."""
+"""Priors that are not normal: closed forms of the highest posterior density, gradients by complex
+step, estimates at kinks; the same by collocation and by shooting."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import sympy as sp
 from scipy import stats
-from scipy.optimize import brentq, linprog
+from scipy.optimize import brentq, linprog, minimize
 
 import kinesym as ks
 from kinesym.internal.problems.parameters import Unknown, without_bounds
@@ -69,6 +71,107 @@ def test_minima_and_gradients_are_those_of_closed_forms(told, log):
             assert found == pytest.approx(np.exp(-1.0), rel=1e-14)
         else:
             assert found == pytest.approx(brentq(slope, 0.2, 1.0), rel=1e-5)
+
+
+def collocated(of_b):
+    """`levels` of one channel, by collocation."""
+    trial = ks.Experiment(TIME, {}, {"one": ONE}, {"one": STD})
+    return ks.Collocation(LEVELS, trial, {b: of_b}, {c: 0.0}, boundary=[ks.at_start(x)])
+
+
+@pytest.mark.parametrize("told", CLOSED, ids=lambda told: told[0])
+@pytest.mark.parametrize("log", [False, True], ids=["itself", "log"])
+def test_collocation_has_the_same_minima_and_derivatives(told, log):
+    problem = collocated(ks.prior(*told, low=0.01, log=log))
+
+    def J(p):
+        return ((p - ONE) ** 2).sum() / STD**2 + CLOSED[told](p)
+
+    def slope(y):  # by log p where that is estimated
+        return J(np.exp(y + 1e-30j) if log else y + 1e-30j).imag / 1e-30
+
+    none = np.zeros(problem.n_constraints)
+    for p in (0.14, 0.4):
+        z, y = problem.pack({b: p}), np.log(p) if log else p
+        e = problem.residuals(z)
+        assert problem.cost(z) - problem.cost(problem.pack({b: 0.3})) == pytest.approx(
+            J(p) - J(0.3), abs=1e-12
+        )
+        assert problem.cost_gradient(z)[-1] == pytest.approx(slope(y), rel=1e-12)
+        assert (2.0 * problem.residual_jacobian(z).T @ e)[-1] == pytest.approx(slope(y), rel=1e-10)
+        bend = (slope(y + 1e-5) - slope(y - 1e-5)) / 2e-5
+        assert problem.lagrangian_hessian(z, none, 1.0)[-1, -1] == pytest.approx(bend, rel=1e-6)
+    fit = problem.solve({b: 0.3})
+    if "log-laplace" in told:
+        assert fit.parameters["b"] == np.exp(-1.0)
+        assert fit.parameters.table["b"].standard_error == 0.0
+    else:
+        best = brentq(slope, *(np.log([0.2, 1.0]) if log else (0.2, 1.0)))
+        assert fit.parameters["b"] == pytest.approx(np.exp(best) if log else best, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.5], ids=["at the kink", "beyond"])
+def test_collocation_rests_at_kinks(scale):
+    """Soft thresholds, their profiles, and what is known of them when asked again."""
+    problem = collocated(ks.prior("laplace", 0.0, scale))
+    fit = problem.solve({b: -0.7})
+    expected = max(ONE.mean() - 1.0 / (W * scale), 0.0)
+    assert fit.parameters["b"] == (pytest.approx(expected, rel=1e-9) if expected else 0.0)
+    error = fit.parameters.table["b"].standard_error
+    assert error == pytest.approx(W**-0.5 if expected else 0.0, rel=1e-8)
+    assert problem.covariance(fit)[0, 0] == pytest.approx(error**2, rel=1e-12)
+    assert problem.solve(fit).parameters["b"] == pytest.approx(fit.parameters["b"], rel=1e-9)
+
+
+TRIALS = [
+    ks.Experiment(
+        np.linspace(0.0, 2.0, 9),
+        {},
+        {x: 1.3 * np.exp(-rate * np.linspace(0.0, 2.0, 9)) + 0.02 * RNG.standard_normal(9)},
+        {x: 0.02},
+        labels={"subject": name},
+    )
+    for rate, name in ((0.5, "s1"), (0.8, "s2"))
+]
+DECAY = ks.Model("decay", [x], [], [b, c], [x.diff(ks.t) + b * c * x])
+TOLD = {
+    b: ks.per("subject", ks.prior("gamma", 3.0, 0.2, log=True)),
+    c: ks.prior("laplace", 1.0, 0.02),
+}
+
+
+def test_values_per_subject_as_by_shooting():
+    """Priors of b of each subject, and of c, which stays at its kink; profiles, for which c leaves
+    it; densities with all constants."""
+    starts = [ks.at_start(x) - 1.3]
+    problem = ks.Collocation(DECAY, TRIALS, TOLD, boundary=starts, scheme="radau-5")
+    fit = problem.solve({b: 0.5, c: 1.1}, tolerance_grid=1e-9)
+    steps = {"method": "radau-5", "rtol": 1e-12, "atol": 1e-13}
+    shooting = ks.Shooting(DECAY, TRIALS, TOLD, initial={x: 1.3}, **steps)
+    exact = shooting.solve({b: 0.5, c: 1.1}, "least-squares")
+    assert fit.parameters["c"] == exact.parameters["c"] == 1.0
+    for name in ("b[s1]", "b[s2]"):
+        assert fit.parameters[name] == pytest.approx(exact.parameters[name], rel=1e-8)
+    assert fit.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-6)
+    at = np.array([0.97, 0.55, 0.75])  # c, b[s1], b[s2]
+    assert fit.log_density().names == exact.log_density().names == ["c", "b[s1]", "b[s2]"]
+    here, there = fit.log_density(), exact.log_density()
+    assert here.value(at) == pytest.approx(there.value(at), abs=1e-6)
+    assert here.gradient(at) == pytest.approx(there.gradient(at), rel=1e-6)
+    limit = fit.profile("b[s1]").high
+
+    def rise(rest):
+        return shooting.cost({c: rest[0], b: {"s1": limit, "s2": rest[1]}}) - fit.objective
+
+    least = minimize(rise, [0.99, 0.8], method="Nelder-Mead", options={"fatol": 1e-9})
+    assert least.fun == pytest.approx(3.841459, abs=1e-4)
+
+
+def test_densities_beside_a_distribution_to_be_found_are_refused():
+    unknown = {c: ks.per("subject", ks.normal(None, None)), b: TOLD[b]}
+    three = [*TRIALS, replace(TRIALS[0], labels={"subject": "s3"})]
+    with pytest.raises(ValueError, match="b has values per subject with a prior that is not norm"):
+        ks.Collocation(DECAY, three, unknown)
 
 
 @pytest.mark.parametrize("optimizer", ["bfgs", "least-squares", "ipopt", "steepest-descent"])
@@ -146,14 +249,14 @@ def test_ladders_are_without_these_priors():
 def test_what_is_refused():
     with pytest.raises(ValueError, match=r"gamma', ...\): it has no values within the bounds"):
         ks.prior("gamma", 1, 1, high=-1.0)
-    trial = ks.Experiment(TIME, {}, {"one": ONE}, {"one": STD})
-    with pytest.raises(ValueError, match=r"b has a prior that is not normal, which is for ks.Shoo"):
-        ks.Collocation(LEVELS, trial, {b: ks.prior("laplace", 0, 1)}, {c: 0.0})
 
 
 @pytest.mark.parametrize("log", [False, True], ids=["itself", "log"])
-def test_log_densities_have_all_constants(log):
-    fit = levels(ks.prior("gamma", 3.0, 0.1, log=log), None, two=False).solve({b: 0.3})
+@pytest.mark.parametrize("way", ["shooting", "collocation"])
+def test_log_densities_have_all_constants(log, way):
+    prior = ks.prior("gamma", 3.0, 0.1, log=log)
+    problem = levels(prior, None, two=False) if way == "shooting" else collocated(prior)
+    fit = problem.solve({b: 0.3})
     density = fit.log_density()
     known = stats.norm.logpdf(ONE, 0.35, STD).sum() + stats.gamma.logpdf(0.35, 3.0, scale=0.1)
     assert density.value([0.35]) == pytest.approx(known, rel=1e-12)

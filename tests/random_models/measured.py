@@ -8,10 +8,11 @@ import kinesym as ks
 from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.transcribe import transcribe
-from kinesym.internal.problems.parameters import checked_unknowns, priors_of
+from kinesym.internal.problems.parameters import checked_unknowns, densities_of
+from kinesym.internal.problems.pipeline import prior_data
 from kinesym.internal.problems.symbolic_problem import symbolic_problem
 from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
-from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
+from kinesym.runtime.nlp.collocation import make_layout, trial_data
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.symbolic.schemes import scheme_named
 
@@ -80,7 +81,7 @@ class Interpreted(NLP):
         self._data = [
             {
                 **trial_data(self.about, trial, {**known, **trial.parameters}),
-                **prior_data(self.about, self.layout.owned, k, priors_of(unknown)),
+                **prior_data(self.about, self.layout.owned, k, densities_of(unknown)),
             }
             for k, trial in enumerate(trials)
         ]

@@ -9,13 +9,14 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.kinks import resting, terms_of_priors
 from kinesym.internal.fitting.libraries import Libraries
 from kinesym.internal.problems.formulation import formulate
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import first_std
-from kinesym.runtime.ipopt.absolute import Terms, solve_absolute
+from kinesym.runtime.ipopt.absolute import NO_TERMS, Terms, solve_absolute
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
-from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.ipopt.solve import SolverOptions, continued, solve
 from kinesym.runtime.progress import Iteration
 
 
@@ -26,11 +27,18 @@ def solved_as(
     chosen: SolverOptions,
     report: Callable[[Iteration], None],
 ) -> Solved:
-    """Solve a problem as IPOPT was asked, with the parts of the absolute values in its
-    objective."""
-    if not problem.estimation.kinked:
+    """Solve a problem as IPOPT was asked, with the parts of the absolute values in its objective.
+    Parameters that end at the kinks of their priors are exactly there."""
+    terms = absolute_terms(problem)
+    if not len(terms.weights):
         return solve(asked, start, chosen, report)
-    return solve_absolute(asked, absolute_terms(problem), start, chosen, report)
+    found = solve_absolute(asked, terms, start, chosen, report)
+    z, bounds = resting(problem, found.z, asked.bounds)
+    if not found.status.success or np.array_equal(bounds[0], asked.bounds[0]):
+        return found
+    asked = replace(asked, bounds=bounds)
+    there = solve_absolute(asked, terms, Start(z), chosen, report)
+    return continued(found, there) if there.status.success else found
 
 
 def squared(problem: Discretisation) -> Discretisation:
@@ -45,8 +53,16 @@ def squared(problem: Discretisation) -> Discretisation:
 
 
 def absolute_terms(problem: Discretisation) -> Terms:
-    """Residuals of the samples, whose absolute values the objective has twice, and their total
-    derivatives; where a standard deviation is an expression they follow from both scores."""
+    """Absolute values in the objective: of residuals, and of parameters in their priors."""
+    return terms_of_noise(problem).joined(terms_of_priors(problem))
+
+
+def terms_of_noise(problem: Discretisation) -> Terms:
+    """Residuals of the samples, whose absolute values the objective has twice if errors are those
+    of Laplace, and their total derivatives; where a standard deviation is an expression they follow
+    from both scores."""
+    if not problem.estimation.kinked:
+        return NO_TERMS
     nlp, factor = problem.residual_nlp, problem.estimation.factor
     samples = nlp.samples
     off, log = samples.pairs

@@ -3,7 +3,7 @@ problems."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,10 +30,12 @@ from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.solution import Solution, after, resolved
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
 #: Ends at which another guess may help.
@@ -64,14 +66,18 @@ _UNBENT = 1e-6
 #: Most variables of a lost problem for which other starts are tried: more would take minutes.
 _MOST_VARIABLES = 20_000
 
+#: Noise that is held until a fit follows its measurements, as a share of their range: as large
+#: beside it in all channels, so that none is left out for others.
+_SHARE = 0.03
+
 _OTHERS = ": there may be better solutions"
 _FROM_MOTION = (
     "the first solution followed the measurements less well than the guess; this one began with "
     f"the motion of the guess{_OTHERS}"
 )
 _FROM_HELD = (
-    "the first solution took for noise what it did not follow; this one began with that of the "
-    f"noise of the guess{_OTHERS}"
+    "the first solution took for noise what it did not follow; this one began with that of noise "
+    f"of {_SHARE:.0%} of the range of each channel{_OTHERS}"
 )
 _FROM_LINES = (
     "no solution was found from a simulation by the guess, or from what outputs show, but one from "
@@ -260,17 +266,27 @@ class Attempts:
         if not names or not poor_fits(found.trials, self.problem.trials) or self.chosen.late:
             return found
         say(self.progress, "it follows the measurements poorly: trying with the noise held")
-        members = self.problem.layout.owned.members
-        entries = self.problem.layout.parameter_values(self.z).copy()
-        entries[[name not in names for name in members]] = np.nan
+        other = self._with_noise(noise_of_ranges(self.problem, found, names), names)
         try:
-            held = replace(self, problem=self.problem.holding(entries))._first()
+            held = other._best(other._first())
         except ValueError:  # a function is not finite there
             return found
         both = after(found, held)
         again = self._known_again(both, held.free_vector, held) if held.success else both
         better = again is not both and again.success and again.merit < found.merit
         return _noted(again, _FROM_HELD) if better else found
+
+    def _with_noise(self, entries: Array, names: Collection[str]) -> Attempts:
+        """Attempts with parameters of these names held at entries (r,), NaN for others."""
+        z, layout, guess = self.z.copy(), self.problem.layout, self.guess
+        own = layout.parameter_values(z)
+        own[:] = np.where(np.isnan(entries), own, entries)
+        if isinstance(guess, Mapping | None):
+            rest = {n: v for n, v in self._begin.named(guess).items() if n not in names}
+            values = zip(layout.parameters, layout.owned.natural(own), strict=True)
+            held = {n: float(v) for (n, v), e in zip(values, entries, strict=True) if e == e}
+            guess = {**rest, **held}
+        return replace(self, problem=self.problem.holding(entries), z=z, guess=guess)
 
     def _from_simpler(self, lost: Solution) -> Solution:
         """Solve from lines in place of simulated trajectories, or from zero in place of these,
@@ -367,6 +383,33 @@ class Attempts:
         return replace(lost, message=f"{lost.message}; {words}")
 
 
+def noise_of_ranges(problem: Discretisation, found: Solution, names: Collection[str]) -> Array:
+    """Entries (r,) of parameters of these names, which are in standard deviations alone, with which
+    these are the same share of the range of each channel; NaN for others."""
+    owned, factors = problem.layout.owned, [list[float]() for _ in problem.layout.parameters]
+    for k, run in enumerate(found.trials):
+        places = dict(zip(owned.parameters, owned.places(k), strict=True))
+        for channel, e in problem.symbolic.spreads.items():
+            behind = {name_of(a) for a in atoms_of(*problem.model.through([e]))}
+            measured, std = _samples_of(run, channel)
+            there = np.isfinite(measured) & np.isfinite(std)
+            extent, size = (np.ptp(measured[there]), np.mean(std[there])) if there.any() else (0, 0)
+            for name in behind & {*names} if extent > 0.0 and size > 0.0 else ():
+                factors[places[name]].append(float(np.log(_SHARE * extent / size)))
+    values = owned.natural(problem.layout.parameter_values(found.free_vector))
+    values = values * np.exp([np.mean(each) if each else 0.0 for each in factors])
+    entries = owned.entries(np.clip(values, *problem.parameter_bounds))
+    return np.where([name in names for name in owned.members], entries, np.nan)
+
+
+def _samples_of(run: Trajectory, channel: str) -> tuple[Array, Array]:
+    """Samples of a channel and their standard deviations."""
+    if channel in run.measurements:
+        return run.measurements[channel], run.std[channel]
+    here = run.samples["channel"] == channel
+    return run.samples["measured"][here], run.samples["std"][here]
+
+
 def _of_noise(problem: Problem) -> frozenset[str]:
     """Unknown parameters that are in standard deviations alone."""
     spreads = [*problem.spreads.values()]
@@ -374,6 +417,7 @@ def _of_noise(problem: Problem) -> frozenset[str]:
     others += [*problem.boundary, *problem.links, *problem.cycle, problem.objective.integrand]
     others += [problem.objective.terminal, *(e for _, e in problem.steps)]
     others += [e for _, *row in problem.moments for e in row]
+    others += [e for reset in problem.resets.maps for _, e in reset.states]
     elsewhere = atoms_of(*problem.model.through(others))
     mine = atoms_of(*problem.model.through(spreads)) - elsewhere
     return frozenset(p.name for p in problem.unknown_parameters if p in mine)

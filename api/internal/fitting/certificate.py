@@ -82,7 +82,7 @@ def certified(made: Callable[[], Curvature], solution: Solution) -> Solution:
     try:
         here = made()
         problem, free = here.problem, here.directions
-        here = replace(here, solution=replace(solution, noise=here.noise()))
+        here = replace(here, solution=replace(here.solution, noise=here.noise()))
         solution = _with_errors(here)
         error = _grid_error(here, solution)
         with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs

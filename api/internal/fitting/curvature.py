@@ -15,6 +15,7 @@ from kinesym.base import checks
 from kinesym.internal.fitting.bands import HeldParameters, Smoothed
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.identifiable_combinations import known_of_solution
+from kinesym.internal.fitting.kinks import on_its_sides
 from kinesym.internal.fitting.structural_identifiability import known_exactly
 from kinesym.internal.problems.pipeline import slopes_library
 from kinesym.runtime.arrays import Array
@@ -144,6 +145,7 @@ class Curvature:
         problem: Discretisation, solution: Solution, workspace: Workspace | None = None
     ) -> Curvature:
         """Curvature with a matrix that is made; workspace : see `kkt_of`."""
+        problem, solution = on_its_sides(problem, solution)
         return Curvature(problem, solution, kkt_of(problem, solution, workspace))
 
     @property
@@ -336,7 +338,7 @@ class Curvature:
         problem, solution, estimated = self.problem, self.solution, None
         layout, some, z = problem.layout, problem.population, self.z
         if self.estimation.integrated and solution.uncertainty:
-            mine, h = np.flatnonzero(~some.random), some.entries(problem.priors)
+            mine, h = np.flatnonzero(~some.random), some.entries(problem.numbers)
             slopes = np.append(layout.parameter_slopes(z)[mine], some.slopes(h))
             r, sides = len(slopes), np.zeros((len(h), len(z)))
             pulls = some.pulls(h, layout.parameter_values(z))
@@ -357,13 +359,9 @@ class Curvature:
 
 
 def prior_squares(problem: Discretisation, z: Array) -> float:
-    """The squares of priors at z, -2 log of their density but for a constant."""
-    entries, members = problem.layout.parameter_values(z), problem.layout.owned.members
-    squares = 0.0
-    for p, y in zip(members, entries, strict=True):
-        mean, sd = problem.priors.get(p, (0.0, np.inf))
-        squares += float((y - mean) / sd) ** 2
-    return squares
+    """Terms of priors at z, -2 log of their density but for a constant."""
+    layout = problem.layout
+    return problem.known_priors.cost(layout.owned.natural(layout.parameter_values(z)))
 
 
 def merit_at(problem: Discretisation, z: Array) -> float:

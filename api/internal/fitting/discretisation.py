@@ -28,7 +28,7 @@ from kinesym.internal.fitting.trajectories import found_trajectory
 from kinesym.internal.problems.content import UNCOUNTED, counts_as
 from kinesym.internal.problems.formulation import Formulation
 from kinesym.internal.problems.free_history import table_before
-from kinesym.internal.problems.parameters import Unknown, priors_of, without_distribution
+from kinesym.internal.problems.parameters import Unknown, densities_of, without_distribution
 from kinesym.internal.problems.per_trial import Loosened, PerTrial
 from kinesym.internal.problems.pipeline import make_nlp, with_data
 from kinesym.internal.problems.random_effects import Numbers, Population, population
@@ -36,6 +36,7 @@ from kinesym.internal.running.jump_steps import without_inputs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
 from kinesym.runtime.estimation.noise import follow
+from kinesym.runtime.estimation.priors import Priors, priors_by_name
 from kinesym.runtime.ipopt.driver import IpoptProblem
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.losses import RobustLoss
@@ -54,6 +55,7 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.densities import Density, normal_density
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -66,8 +68,9 @@ class Discretisation:
     """Nonlinear program of trials on their grids.
 
     formulation, libraries : symbolic problem and compiled kernels, shared by all trials. per_trial
-    : data, one row per trial. unknown : records of unknown parameters. priors : means and standard
-    deviations of those that have a distribution, as far as known. held : values (r,) at which
+    : data, one row per trial. unknown : records of unknown parameters. priors : densities of those
+    that have one, as far as known. sides : of the kinks of these that are not to be passed (r,), 1
+    or -1, 0 where there is none; None if all may be. held : values (r,) at which
     parameters are held, NaN for those that are free; None if all are. effects : random effects
     whose distributions are known; None to take those of `unknown`. start : solution at which solves
     begin. threads : for evaluation and linear algebra; None for one per core.
@@ -81,8 +84,9 @@ class Discretisation:
     libraries: Libraries = field(metadata=UNCOUNTED)
     per_trial: PerTrial
     unknown: Mapping[str, Unknown]
-    priors: Numbers
+    priors: Mapping[str, Density]
     held: Array | None = None
+    sides: Array | None = None
     effects: Population | None = None
     start: Solution | None = None
     threads: int | None = field(default=None, metadata=UNCOUNTED)
@@ -91,7 +95,7 @@ class Discretisation:
     def of(formulation: Formulation, per_trial: PerTrial, threads: int | None) -> Discretisation:
         """Discretise all trials of a formulation; raises as the class says."""
         unknown, libraries = formulation.unknown, Libraries(formulation.symbolic)
-        about = (unknown, priors_of(unknown))
+        about = (unknown, densities_of(unknown))
         made = Discretisation(formulation, libraries, per_trial, *about, threads=threads)
         if formulation.noisy:
             made._check_last_samples()
@@ -131,11 +135,27 @@ class Discretisation:
 
     def with_priors(self, numbers: Numbers) -> Discretisation:
         """Problem with numbers for unknown means and standard deviations of distributions."""
-        return replace(self, priors={**self.priors, **numbers}, start=None) if numbers else self
+        return self.with_densities(self._numbered(numbers)) if numbers else self
+
+    def with_densities(self, priors: Mapping[str, Density]) -> Discretisation:
+        """Problem with other numbers of its priors."""
+        return replace(self, priors=priors, start=None)
+
+    def _numbered(self, numbers: Numbers) -> dict[str, Density]:
+        """Priors with these means and standard deviations."""
+        own = {n: normal_density(*pair, self.priors[n].of_log) for n, pair in numbers.items()}
+        return {**self.priors, **own}
+
+    def on_sides(self, sides: Array | None) -> Discretisation:
+        """Problem whose parameters stay on these sides (r,) of the kinks of their priors; None for
+        both."""
+        own = self.sides
+        same = own is sides or (own is not None and sides is not None and (own == sides).all())
+        return self if same else replace(self, sides=sides, start=None)
 
     def with_unknown(self, unknown: Mapping[str, Unknown]) -> Discretisation:
         """Problem with other distributions of its unknown parameters."""
-        return replace(self, unknown=unknown, priors=priors_of(unknown), start=None)
+        return replace(self, unknown=unknown, priors=densities_of(unknown), start=None)
 
     def without_distributions(self) -> Discretisation:
         """Problem without the distributions that are to be estimated: each owner for itself."""
@@ -216,11 +236,11 @@ class Discretisation:
         """Nonlinear program of trials on their grids, with the kernels of `built`."""
         numbers = (self.known, self.threads, self.priors)
         lags = self.per_trial.lags(self.formulation.lags)
-        return make_nlp(built, trials, *numbers, lags, curved)
+        return make_nlp(built, trials, *numbers, lags, curved, self.sides)
 
     def nlp_with(self, nlp: NLP, trials: Sequence[Experiment], numbers: Numbers) -> NLP:
         """Nonlinear program on the same grids with other data and distributions."""
-        return with_data(nlp, trials, self.known, {**self.priors, **numbers})
+        return with_data(nlp, trials, self.known, self._numbered(numbers), self.sides)
 
     def ipopt(self, nlp: NLP) -> IpoptProblem:
         """Callbacks, bounds and time structure of a nonlinear program, as IPOPT takes them."""
@@ -277,6 +297,19 @@ class Discretisation:
             high[i] += room
         return low, high
 
+    @property
+    def known_priors(self) -> Priors:
+        """Priors of all parameters that have one."""
+        return priors_by_name(self.layout.owned.members, self.priors, 1.0)
+
+    @property
+    def kinks(self) -> Array:
+        """Entries of parameters at the kinks of their priors, (r,); NaN where there is none."""
+        owned, priors = self.layout.owned, self.known_priors
+        found = np.full(len(owned.names), np.nan)
+        found[priors.places[priors.kinks]] = priors.peaks[priors.kinks]
+        return owned.entries(np.where(owned.log, np.maximum(found, 0.0), found))
+
     @cached_property
     def ends(self) -> Mapping[tuple[int, str], HeldEnd]:
         """Last nodes of inputs that are held between nodes, by trial and name: no interval uses
@@ -294,6 +327,10 @@ class Discretisation:
         given, ends = self.formulation, self.ends.values()
         about = (given.bounds, ends, given.every, self.absent)
         sides = variable_bounds(self.layout, self.trials, *about)
+        if self.sides is not None:
+            low, high = map(self.layout.parameter_values, sides)
+            low[:] = np.where(self.sides > 0.0, np.maximum(low, self.kinks), low)
+            high[:] = np.where(self.sides < 0.0, np.minimum(high, self.kinks), high)
         if self.held is not None:
             for side in sides:
                 mine = self.layout.parameter_values(side)
@@ -374,9 +411,14 @@ class Discretisation:
         """Estimates by name: shared parameters, unknown means and standard deviations of
         distributions, random effects."""
         found, some = self.parameters(z), self.population
-        h = some.natural(some.entries(self.priors)).tolist()
+        h = some.natural(some.entries(self.numbers)).tolist()
         found |= dict(zip(some.names, h, strict=True))
         return {name: found[name] for name in self.estimated}
+
+    @property
+    def numbers(self) -> Numbers:
+        """Means and standard deviations of distributions."""
+        return {name: (p.location, p.scale) for name, p in self.priors.items()}
 
     @property
     def estimated(self) -> list[str]:
@@ -403,6 +445,14 @@ class Discretisation:
 
     def trajectories(self, z: Array, hidden: NDArray[np.bool_] | None = None) -> list[Trajectory]:
         """Trajectories of all trials at z; entries marked in `hidden` (n_variables,) become NaN."""
+        given, found = self.formulation, self.bare_trajectories(z, hidden)
+        return [without_inputs(given.events.added(run), given.hidden) for run in found]
+
+    def bare_trajectories(
+        self, z: Array, hidden: NDArray[np.bool_] | None = None
+    ) -> list[Trajectory]:
+        """Trajectories as `trajectories`, of states without their jumps at events, and with the
+        inputs that stand for these."""
         shown = z if hidden is None else np.where(hidden, np.nan, z)
         found = [
             found_trajectory(
@@ -412,9 +462,7 @@ class Discretisation:
             for k, trial in enumerate(self.trials)
         ]
         rows = zip(found, self.per_trial.rows, strict=True)
-        found = [replace(run, before=table_before(row.before, run)) for run, row in rows]
-        given, pairs = self.formulation, zip(found, self.trials, strict=True)
-        return [without_inputs(given.events.added(*pair), given.hidden) for pair in pairs]
+        return [replace(run, before=table_before(row.before, run)) for run, row in rows]
 
     # -- solutions of it ---------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_run import (
+    over_events,
     shown_by_outputs,
     shown_states,
     simulated,
@@ -197,7 +198,8 @@ class FirstGuess:
     ) -> Sequence[dict[str, Array]]:
         """Simulated states, by trial, for those of which nothing else is known; empty where starts,
         parameters or inputs are not known, or simulations do not reach their ends."""
-        pairs, states = kinematic_pairs(self.problem.model), {*self.problem.model.state_names}
+        pairs, sums = kinematic_pairs(self.problem.model), self.problem.formulation.events.sums
+        states = {*self.problem.model.state_names, *sums}
         every = [{*values, *trial.measured, *shown} for trial in self.problem.trials]
         every = [told | {v for v, x in pairs.items() if x in told} for told in every]
         if not self._can_run or all(states <= told for told in every):
@@ -251,7 +253,7 @@ class FirstGuess:
         fixed = {
             x: at[-np.inf]
             for x, at in self.problem.per_trial.rows[number].fixed.items()
-            if -np.inf in at
+            if -np.inf in at and x in model.state_names
         }
         limits = self.problem.per_trial.rows[number].limits["ends"]
         bounds = [each for each in limits if isinstance(each, Limits)]
@@ -261,7 +263,9 @@ class FirstGuess:
         if not needed <= start.keys():
             return None
         start = {x: value for x, value in start.items() if x in model.state_names}
-        return simulated(model, trial, start, known, inputs, rows)
+        if (events := self.problem.formulation.events).sums:
+            return over_events(model, trial, start, known, inputs, events)
+        return simulated(model, trial.grid, start, known, inputs, rows)
 
     def _inputs(
         self, number: int, courses: Mapping[str, Array], told: Collection[str]
@@ -272,7 +276,8 @@ class FirstGuess:
         names = self.problem.model.input_names
         inputs = {n: s for n, s in trial.signals.items() if n in names}
         inputs |= {u: Signal(trial.grid, courses[u]) for u in free}
-        known = {*told, *self.problem.formulation.noises}
+        given = self.problem.formulation
+        known = {*told, *given.noises, *given.events.sums}
         return inputs if {*free} <= known and {*names} <= inputs.keys() else None
 
     def steps(self, guess: Any) -> list[Array] | None:
@@ -311,7 +316,8 @@ class FirstGuess:
             seen = {n for n, row in trial.measured.items() if not np.isnan(row).all()}
             told = {*values, *seen, *shown}
             told |= {v for v, x in pairs.items() if x in told}
-            free = {*layout.inputs} - {*layout.delayed, *noises}
+            jumps = self.problem.formulation.events.sums
+            free = {*layout.inputs} - {*layout.delayed, *noises, *jumps}
             open_ = self._open_starts(number, told) if self._can_run else set[str]()
             for name in sorted(open_ | (free - told)):
                 what = "input" if name in free else "start"
@@ -324,7 +330,8 @@ class FirstGuess:
         needed = {*model.state_names} - {*model.index.algebraic}
         if self._can_run and not self.gives_courses(guess):
             begun = {x: [float(row[x][0]) for row in courses] for x in needed}
-            inputs = {u: [row[u] for row in courses] for u in layout.inputs}
+            jumps = self.problem.formulation.events.sums
+            inputs = {u: [row[u] for row in courses] for u in layout.inputs if u not in jumps}
             ran = self._ran({**begun, **inputs, **values})
             z = z if ran is None else ran
         for name, value in zip(layout.parameters, layout.parameter_values(z), strict=True):
@@ -371,7 +378,7 @@ class FirstGuess:
             if run is None:
                 return None
             runs.append(run)
-        every = {x: [run[x] for run in runs] for x in self.problem.model.state_names}
+        every = {x: [run[x] for run in runs] for x in runs[0]}
         return self._first({**values, **every}, self.lines)[0]
 
 

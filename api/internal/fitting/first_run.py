@@ -12,6 +12,7 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
+from kinesym.internal.problems.known_events_collocation import KnownEvents
 from kinesym.internal.problems.simulation_arguments import (
     SimulationArguments,
     simulation_arguments,
@@ -174,28 +175,61 @@ def _solved(e: sp.Expr) -> tuple[sp.Dummy, float] | None:
     return (x, float(value)) if value.is_number and value.is_finite else None
 
 
-def simulated(
+def over_events(
     model: Model,
     trial: Experiment,
     start: Mapping[str, float],
     parameters: Mapping[str, float],
     inputs: Mapping[str, Signal],
+    events: KnownEvents,
+) -> dict[str, Array] | None:
+    """States (N,) of a trial without their jumps, and the inputs that are jumps, by simulation from
+    event to event; None if it does not reach its end."""
+    names = [*model.state_names, *sorted(events.sums)]
+    found = {name: np.zeros(trial.n_nodes) for name in names}
+    rises = {name: np.diff(trial.inputs[name], prepend=0.0) > 0.0 for name in events.names}
+    nodes = np.flatnonzero(np.any([*rises.values()], axis=0)).tolist()
+    here, jumps = dict(start), dict.fromkeys(sorted(events.sums), 0.0)
+    for first, last in pairwise([0, *nodes, trial.n_nodes - 1]):
+        grid = trial.grid[first : last + 1]
+        constant = {u: Signal(grid[[0, -1]], [jump, jump]) for u, jump in jumps.items()}
+        run = simulated(model, grid, here, parameters, {**inputs, **constant}, {})
+        if run is None:
+            return None
+        for name, row in run.items():
+            found[name][first : last + 1] = row
+        for u, jump in jumps.items():
+            found[u][first:] = jump
+        here = {name: float(row[-1]) for name, row in run.items()}
+        if last in nodes:
+            held = {name: float(row[last - 1]) for name, row in trial.inputs.items()}
+            fired = [name for name, row in rises.items() if row[last]]
+            jumps = events.passed(fired, here, {**parameters, **held, **jumps}, jumps)
+    return found
+
+
+def simulated(
+    model: Model,
+    grid: Array,
+    start: Mapping[str, float],
+    parameters: Mapping[str, float],
+    inputs: Mapping[str, Signal],
     told: Mapping[str, Array],
 ) -> dict[str, Array] | None:
-    """States (N,) of a trial by simulation from values of all states that are not algebraic; None
-    if it does not reach its end.
+    """States (N,) on a grid by simulation from values of all states that are not algebraic; None if
+    it does not reach its end.
 
     told : courses (N,) of states of which something is known: if that is not all of them, the
     others are simulated in parts, each of which begins with these, so that an unstable plant stays
     with its record.
     """
-    found = {x: np.empty(trial.n_nodes) for x in model.state_names}
+    found = {x: np.empty(len(grid)) for x in model.state_names}
     here: dict[str, Any] = dict.fromkeys(model.state_names, 0.0) | dict(start)
-    for first, last in pairwise(_edges(trial, bool(told))):
+    for first, last in pairwise(_edges(len(grid), bool(told))):
         here |= {x: float(row[first]) for x, row in told.items()} if first else {}
         mine = slice(first, last + 1)
         try:
-            given = _posed(model, trial.grid[mine], here, parameters, inputs, _ROUGH)
+            given = _posed(model, grid[mine], here, parameters, inputs, _ROUGH)
             states = unwatched_states(model, given)
         except ValueError:  # the start violates a constraint, or an input does not reach so far
             return None
@@ -222,7 +256,7 @@ def step_ends(
     followed in parts.
     """
     found = [trial.grid[:1]]
-    for first, last in pairwise(_edges(trial, told)):
+    for first, last in pairwise(_edges(trial.n_nodes, told)):
         here, time = {x: float(row[first]) for x, row in courses.items()}, trial.grid[[first, last]]
         try:
             given = _posed(model, time, here, parameters, inputs, _COARSE)
@@ -251,7 +285,7 @@ def _posed(
     return simulation_arguments(model, time, consistent_initial(model, given), *about)
 
 
-def _edges(trial: Experiment, told: bool) -> NDArray[np.intp]:
+def _edges(n_nodes: int, told: bool) -> NDArray[np.intp]:
     """Nodes at which the parts of a simulation begin and end."""
-    parts = min(_PARTS, trial.n_nodes - 1) if told else 1
-    return np.unique(np.linspace(0, trial.n_nodes - 1, parts + 1).round().astype(np.intp))
+    parts = min(_PARTS, n_nodes - 1) if told else 1
+    return np.unique(np.linspace(0, n_nodes - 1, parts + 1).round().astype(np.intp))

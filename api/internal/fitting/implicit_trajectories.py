@@ -99,10 +99,23 @@ class ImplicitTrajectories:
         layout.parameter_values(every)[:] = layout.owned.log
         return np.asarray(every[self.mine])
 
+    @property
+    def _own(self) -> NDArray[np.bool_]:
+        """Mask of the parameters among those of `mine`."""
+        return np.asarray(self.mine >= self.problem.layout.parameter_offset)
+
+    @property
+    def _members(self) -> NDArray[np.intp]:
+        """Numbers of these parameters."""
+        return np.asarray(self.mine[self._own] - self.problem.layout.parameter_offset)
+
     def misfit(self) -> Misfit:
         """Misfit of the samples as a function of parameters and starts."""
         layout, log, problem = self.problem.layout, self.log, self.problem
-        deviations = [problem.priors[p][1] for p in layout.owned.members if p in problem.priors]
+        priors, flat = problem.known_priors, layout.owned.log.copy()
+        flat[priors.places] &= priors.log & (priors.powers == 0.0)  # else densities of p
+        logarithmic = log.copy()
+        logarithmic[self._own] = flat[self._members]
 
         def squares(q: Array, sloped: bool) -> tuple[Array, Array]:
             J, slopes = np.full(len(q), np.inf), np.full(q.shape, np.nan)
@@ -122,8 +135,8 @@ class ImplicitTrajectories:
             names=self.names,
             best=layout.natural(self.best)[self.mine],
             bounds=(sides[0], sides[1]),
-            logarithmic=log,
-            heights=-np.log(np.sqrt(2.0 * np.pi) * np.array(deviations)),
+            logarithmic=logarithmic,
+            heights=priors.heights,
             squares=squares,
             sloped=sloped,
         )
@@ -202,13 +215,14 @@ class ImplicitTrajectories:
         dense = slopes[:, self.mine].toarray() - slopes[:, self.others] @ follow
         by = layout.natural(z)[self.mine]
         dense = dense / np.where(self.log, by, 1.0)
-        e = found[~timed]
+        values, pull = layout.owned.natural(layout.parameter_values(z)), np.zeros(len(self.mine))
+        pull[self._own] = problem.known_priors.gradient(values)[self._members]
         return Sloped(
             residuals=found[timed],
             slopes=dense[timed],
             samples=nlp.samples.taken(timed),
             priors=prior_squares(problem, z),
-            slopes_of_priors=2.0 * e @ dense[~timed],
+            slopes_of_priors=pull,
         )
 
     def _entries(self, q: Array) -> Array:

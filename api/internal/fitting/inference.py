@@ -49,10 +49,15 @@ class CollocationInference:
     here: Curvature
     about: Uncertainty
 
+    @cached_property
+    def whole(self) -> Discretisation:
+        """Problem in which parameters pass the kinks of their priors."""
+        return self.here.problem.on_sides(None)
+
     @property
     def nlp(self) -> NLP:
         """The nonlinear program."""
-        return self.here.problem.nlp
+        return self.whole.nlp
 
     @cached_property
     def best(self) -> Solved:
@@ -62,7 +67,7 @@ class CollocationInference:
     @cached_property
     def problem(self) -> IpoptProblem:
         """The nonlinear program for IPOPT."""
-        problem = self.here.problem
+        problem = self.whole
         return replace(problem.ipopt(problem.nlp), scaling=scaling(problem, self.best.z))
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
@@ -179,7 +184,7 @@ class CollocationInference:
 
     def log_density(self, std: Mapping[str, float]) -> LogDensity:
         """See `Inference`; trajectories follow from parameters and starts by the equations."""
-        problem = self.here.problem
+        problem = self.whole
         return log_density(
             as_asked(problem), ImplicitTrajectories.of(problem, self.best.z).misfit(), std
         )
@@ -247,7 +252,7 @@ class CollocationInference:
         def solved(
             trials: Sequence[Experiment], start: Start, bounds: Bounds
         ) -> tuple[NLP, Solved]:
-            whole = self.here.problem
+            whole = self.whole
             same = trials is whole.trials
             nlp = self.nlp if same else whole.nlp_of(whole.libraries.exact, trials)
             problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)

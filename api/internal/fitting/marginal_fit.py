@@ -26,7 +26,7 @@ def log_likelihood(problem: Discretisation, solution: Solution) -> float:
     there, known = converged(problem, solution, "likelihood")
     check_terms(problem.symbolic)
     some, prior = there.population, priors_of_inputs(problem.symbolic)
-    height = some.heights(some.entries(there.priors))
+    height = some.heights(some.entries(there.numbers))
     height += heights(there.nlp, there.trials, prior, [run.parameters for run in known.trials])
     seen = _seen(problem.on_grid_of(solution), known.free_vector)
     found = volume(there.layout, prior.keys(), some.random, interior(there, known), seen)

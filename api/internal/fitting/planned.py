@@ -51,7 +51,7 @@ from kinesym.runtime.shooting.residuals import measured
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.planned import unbounded
-from kinesym.runtime.statistics.densities import SQUARE
+from kinesym.runtime.statistics.densities import SQUARE, Density
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.names import name_of
 
@@ -180,7 +180,9 @@ class CollocationPlan:
     @property
     def _noiseless(self) -> Discretisation:
         """The problem with the record that the motion would leave without noise."""
-        return self.problem.on(expected_record(self.trials, self.runs)).with_priors(self._priors())
+        return self.problem.on(expected_record(self.trials, self.runs)).with_densities(
+            self._priors()
+        )
 
     def _curvature(self, problem: Discretisation, bare: Solution) -> Curvature:
         """Curvature of the misfit of that record; where the noise follows the motion, the one that
@@ -234,15 +236,19 @@ class CollocationPlan:
         )
         return solution_of(problem, found, 0.0, partial(_nothing, problem))
 
-    def _priors(self) -> dict[str, tuple[float, float]]:
-        """Means and standard deviations of priors as if they, too, were measured without noise: of
-        what has a prior the assumed value, or the mean over owners."""
-        owned, values = self.problem.layout.owned, self.problem.layout.parameter_values(self.z)
+    def _priors(self) -> dict[str, Density]:
+        """Priors as if they, too, were measured without noise: of normal ones the mean is the
+        assumed value, or the mean over owners."""
+        owned = self.problem.layout.owned
+        values = owned.natural(self.problem.layout.parameter_values(self.z))
         members = np.array(owned.members, dtype=object)
-        return {
-            name: (float(np.mean(values[members == name])), deviation)
-            for name, (_, deviation) in self.problem.priors.items()
-        }
+
+        def seen(name: str, p: Density) -> Density:
+            own = values[members == name]
+            return replace(p, location=float(np.mean(np.log(own) if p.of_log else own)))
+
+        every = self.problem.priors.items()
+        return {name: seen(name, p) if p.rho == SQUARE else p for name, p in every}
 
     def _of_process_noise(self) -> Uncertainty:
         """Uncertainty from the mean curvature of the marginal likelihood of records with process

@@ -216,6 +216,8 @@ def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
     if problem.symbolic.aimless or _kinked(problem):
         return 1.0
     on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
+    low, high = problem.variable_bounds
+    size = np.where(low < high, size, 0.0)
     slope = problem.nlp.gradient(z) * size
     bend = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on] * size[rows] ** 2
     most = _MISFIT

@@ -111,7 +111,7 @@ def _only_measured(problem: Problem) -> bool:
     """Whether nothing but measurements, starts and inputs tells anything of the parameters."""
     objective, model = problem.objective, problem.model
     conditions = problem.path or problem.links or problem.cycle or problem.contacts
-    rates = problem.steps or problem.moments
+    rates = problem.steps or problem.moments or problem.resets.inputs
     late = problem.delays or model.delays or problem.free_duration
     if conditions or rates or late or objective.terminal != 0:
         return False

@@ -42,7 +42,7 @@ from kinesym.internal.problems.method_index import check_index, highest_index, l
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.named_bounds import bounded, bounds_by_name, named_bounds
 from kinesym.internal.problems.observer import Observer, asked_observer
-from kinesym.internal.problems.parameters import Unknown, is_random, normal_unknowns, trial_values
+from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, trial_values
 from kinesym.internal.problems.per_trial import OneTrial, PerTrial
 from kinesym.internal.problems.phases import Posed, check_starts, posed
 from kinesym.internal.problems.process_noise import driven
@@ -134,8 +134,9 @@ def _sensors(draft: Draft) -> Draft:
 def _events(draft: Draft) -> Draft:
     """Replace a hybrid model with events at known times by a model with inputs that switch there,
     and states that jump by these without their jumps."""
-    given = Eventless(draft.system, draft.trials, draft.objective, draft.boundary, draft.path)
-    return replace(draft, **vars(without_events(given, draft.unknown, draft.known)))
+    given = (draft.system, draft.trials, draft.objective, draft.boundary, draft.path)
+    made = without_events(Eventless(*given, draft.unknown_inputs), draft.unknown, draft.known)
+    return replace(draft, **vars(made), followed=draft.followed | made.events.sums)
 
 
 def _homotopy(draft: Draft) -> Draft:
@@ -210,7 +211,7 @@ def _parameters(draft: Draft) -> Draft:
     """Make a record with bounds, owners and prior of each unknown parameter; look up values of the
     others in every trial."""
     model = draft.posed.model
-    records = normal_unknowns(draft.unknown, model.parameter_names)
+    records = checked_unknowns(draft.unknown, model.parameter_names)
     inputs = by_name(draft.posed.unknown_inputs, model.given_names, "unknown_inputs")
     inputs |= {delay.name: None for delay in model.delays}
     if model.index.value is not None:  # else unknown inputs may determine what is left
@@ -375,6 +376,7 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
         draft.objective,
         given.contacts,
         draft.delays,
+        resets=draft.events.resets,
         **given.conditions,
     )
     sides = bounds_by_name(given.model, free, draft.bounds or {})
@@ -402,7 +404,7 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
         noises=draft.noises,
         observer=draft.observer,
         written=draft.written or given.model,
-        hidden=[*draft.jumps.names, *draft.events.names],
+        hidden=[*draft.jumps.names, *draft.events.hidden],
         events=draft.events,
         between=bool(draft.jumps.notes),
         histories=frozenset(draft.histories.unknown),

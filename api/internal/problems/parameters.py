@@ -13,9 +13,10 @@ from kinesym.base.checks import check_identifier, finite, flag, mapping, naming,
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
-from kinesym.runtime.statistics.densities import Density, density
+from kinesym.runtime.statistics.densities import KINDS, Density, density, normal_density
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name
+from kinesym.symbolic.problem import PriorTerm
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ def lognormal(median: Any, factor: Any, low: Any = None, high: Any = None) -> Un
 def prior(
     distribution: str, *numbers: Any, low: Any = None, high: Any = None, log: Any = False
 ) -> Unknown:
-    """An unknown parameter p with a prior by name, for `Shooting`: `unknown={k: ks.prior("laplace",
-    0, 1, low=0)}`. The objective gets -2 log of its density, but for a constant.
+    """An unknown parameter p with a prior by name: `unknown={k: ks.prior("laplace", 0, 1, low=0)}`.
+    The objective gets -2 log of its density, but for a constant.
 
     distribution, numbers : "laplace" and "cauchy" (location, scale), "normal" (mean, sd), "gamma"
     (shape, scale), "exponential" (scale), "chisquare" (degrees of freedom), "rayleigh" (scale),
@@ -174,19 +175,6 @@ def checked_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> d
     return made
 
 
-def normal_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> dict[str, Unknown]:
-    """Records as `checked_unknowns`, for collocation. Raises `ValueError` for a prior that is not
-    normal, too."""
-    found = checked_unknowns(given, known)
-    for name, p in found.items():
-        if isinstance(p.prior, Density):
-            raise ValueError(
-                f"parameter {name} has a prior that is not normal, which is for ks.Shooting; use "
-                "ks.normal or ks.lognormal"
-            )
-    return found
-
-
 def is_random(given: Unknown) -> bool:
     """Whether the distribution of a parameter is unknown."""
     return isinstance(given.prior, Prior) and bool(given.prior.unknown)
@@ -210,22 +198,24 @@ def logs_of(unknown: Mapping[str, Unknown]) -> list[str]:
     return [name for name, p in unknown.items() if p.log]
 
 
-def priors_of(unknown: Mapping[str, Unknown]) -> dict[str, tuple[float, float]]:
-    """Means and standard deviations of the parameters that have a normal prior, see
-    `Prior.numbers`."""
-    found = {name: p.prior for name, p in unknown.items()}
-    return {name: prior.numbers for name, prior in found.items() if isinstance(prior, Prior)}
-
-
 def densities_of(unknown: Mapping[str, Unknown]) -> dict[str, Density]:
-    """Densities of the parameters that have a prior."""
+    """Densities of the parameters that have a prior; one that is not known tells nothing, see
+    `Prior.numbers`."""
     found = dict[str, Density]()
     for name, p in unknown.items():
         if isinstance(p.prior, Prior):
-            found[name] = replace(density("normal", *p.prior.numbers), of_log=p.log)
+            found[name] = normal_density(*p.prior.numbers, of_log=p.log)
         elif p.prior is not None:
             found[name] = p.prior
     return found
+
+
+def terms_of(priors: Mapping[str, Density]) -> dict[str, PriorTerm]:
+    """Terms that priors add to the objective, as they are compiled."""
+    return {
+        name: PriorTerm(KINDS[p.rho], p.of_log, p.power != 0.0, p.rate != 0.0)
+        for name, p in priors.items()
+    }
 
 
 def check_prior(what: str, given: Unknown, bounds: tuple[float, float]) -> None:
@@ -345,8 +335,8 @@ def _row_of_values(
 
 def without_bounds(given: Mapping[Any, Any] | None, model: Model) -> dict[str, Unknown]:
     """Unknown parameters as they are given, free where they are no logarithms: the barrier of a
-    bound may hold back a parameter whose guess is far off; and without priors that collocation does
-    not have."""
+    bound may hold back a parameter whose guess is far off; and without priors that are not normal,
+    whose densities may end at bounds."""
     found = checked_unknowns(given, model.parameter_names)
     free = {n: p if p.log else replace(p, low=-np.inf, high=np.inf) for n, p in found.items()}
     return {

@@ -16,21 +16,26 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.own import only_compiled
 from kinesym.codegen.transcribe import output_slopes
 from kinesym.internal.problems.c_files import c_of
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.build import CompilerError, build
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
 from kinesym.runtime.library.tiers import INTERPRETED, opened, tier
 from kinesym.runtime.native import Interpreted, Library
-from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
+from kinesym.runtime.nlp.collocation import make_layout, trial_data
 from kinesym.runtime.nlp.delay_rows import Lag, Lags
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
+from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.progress import waiting_line
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.densities import Density
 from kinesym.symbolic.problem import Problem
 
 
@@ -75,32 +80,33 @@ def make_nlp(
     trials: Sequence[Experiment],
     known: Sequence[Mapping[str, float]],
     threads: int | None,
-    priors: Mapping[str, tuple[float, float]] | None = None,
+    priors: Mapping[str, Density] | None = None,
     lags: Sequence[Lag] = (),
     curved: bool = True,
+    sides: Array | None = None,
 ) -> NLP:
     """Nonlinear program (objective, constraints, derivatives) of trials on their grids.
 
     known : values of the known parameters, by trial. Each trial is linked to the next, the last to
-    the first. priors : means and standard deviations of parameters, see `prior_data`. lags : delays
-    of inputs. curved : whether the Hessian includes the curvature of delayed signals in
-    constraints.
+    the first. priors, sides : of parameters, see `prior_data`. lags : delays of inputs. curved :
+    whether the Hessian includes the curvature of delayed signals in constraints.
     """
     about = built.manifest.of(CollocationManifest)
     layout = make_layout(about, trials, [lag.input for lag in lags])
     lobatto = about.stages[0] == 0.0
     rows = Lags(layout, lags, trials, known, lobatto, curved) if lags else None
-    return NLP(built, layout, _data(built, layout, trials, known, priors), threads, rows)
+    return NLP(built, layout, _data(built, layout, trials, known, priors, sides), threads, rows)
 
 
 def with_data(
     nlp: NLP,
     trials: Sequence[Experiment],
     known: Sequence[Mapping[str, float]],
-    priors: Mapping[str, tuple[float, float]],
+    priors: Mapping[str, Density],
+    sides: Array | None = None,
 ) -> NLP:
     """Replace the numbers of a nonlinear program, on the same grids; arguments as of `make_nlp`."""
-    return nlp.with_data(_data(nlp.built, nlp.layout, trials, known, priors))
+    return nlp.with_data(_data(nlp.built, nlp.layout, trials, known, priors, sides))
 
 
 def _data(
@@ -108,7 +114,8 @@ def _data(
     layout: Layout,
     trials: Sequence[Experiment],
     known: Sequence[Mapping[str, float]],
-    priors: Mapping[str, tuple[float, float]] | None,
+    priors: Mapping[str, Density] | None,
+    sides: Array | None,
 ) -> list[TrialData]:
     """Numbers that the kernels read, by trial: each linked to the next, the last to the first."""
     about = built.manifest.of(CollocationManifest)
@@ -116,10 +123,34 @@ def _data(
     return [
         {
             **trial_data(about, trial, values, following, built.tables),
-            **prior_data(about, layout.owned, k, given),
+            **prior_data(about, layout.owned, k, given, sides),
         }
         for k, (trial, values, following) in enumerate(zip(trials, known, after, strict=True))
     ]
+
+
+def prior_data(
+    about: CollocationManifest,
+    owned: Owned,
+    trial: int,
+    priors: Mapping[str, Density],
+    sides: Array | None = None,
+) -> TrialData:
+    """Data of priors, see `codegen.priors`; the first trial of an owner has them, others have the
+    weight 0. sides : of kinks, of all parameters (r,)."""
+    found = dict(zip(owned.parameters, owned.places(trial), strict=True))
+    places = np.array([found[p] for p in about.priors], dtype=np.intp)
+    here = np.array(owned.first_trials)[places] == trial
+    every = [priors[p] for p in about.priors]
+    rows = {
+        "mean": [p.location for p in every],
+        "precision": np.where(here, [p.scale**-2.0 for p in every], 0.0),
+        "power": [p.power for p in every],
+        "rate": [p.rate for p in every],
+        "there": here,
+        "side": np.zeros(len(every)) if sides is None else sides[places],
+    }
+    return {("ends", kind): (np.array(row, dtype=float), 0, 1) for kind, row in rows.items()}
 
 
 def slopes_library(problem: Problem) -> Built | None:

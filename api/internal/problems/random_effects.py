@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kinesym.internal.problems.parameters import Prior, Unknown, is_random
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.owned import Owned
+from kinesym.runtime.statistics.densities import Density
 
 #: Owners that tell a standard deviation, at least.
 _FEWEST = 3
@@ -234,6 +235,12 @@ def population(
         return Population((), len(owned.names))
     effects = []
     for name, p in unknown.items():
+        if isinstance(p.prior, Density) and p.label:
+            raise ValueError(
+                f"{name} has values per {p.label} with a prior that is not normal, but beside a "
+                "distribution that is to be found these are integrated out; use ks.normal or "
+                "ks.lognormal"
+            )
         if not isinstance(p.prior, Prior) or not p.label or name in intensities:
             continue
         places = np.flatnonzero(np.array(owned.members) == name)

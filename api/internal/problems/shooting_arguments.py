@@ -54,10 +54,10 @@ from kinesym.internal.problems.shooting_checks import (
 from kinesym.internal.problems.step_options import Steps, checked_steps, methods_of
 from kinesym.internal.problems.trial_starts import check_steady, initial_values, with_steady_starts
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.priors import Priors, priors_by_name
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.shooting.assigned import AssignedTrials
-from kinesym.runtime.shooting.priors import Priors, priors_by_name
 from kinesym.runtime.shooting.resets import Reset
 from kinesym.runtime.shooting.steady_start import SteadyStart
 from kinesym.runtime.shooting.trials import Simulated, System
@@ -147,7 +147,7 @@ class ShootingArguments:
 
     def priors(self, factor: float) -> Priors:
         """Priors of the parameters; factor : that of the measurements in J."""
-        return priors_by_name(self.unknowns.owned, densities_of(self.unknown), factor)
+        return priors_by_name(self.unknowns.owned.members, densities_of(self.unknown), factor)
 
     @property
     def system(self) -> System:

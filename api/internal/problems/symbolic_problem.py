@@ -14,7 +14,7 @@ from kinesym.internal.problems.checked_trials import check_signals
 from kinesym.internal.problems.conditions import check_times
 from kinesym.internal.problems.controls import Held, Linear
 from kinesym.internal.problems.measured_terms import chosen_objective, sides_of, spreads_of
-from kinesym.internal.problems.parameters import Unknown, labels_of, logs_of, priors_of
+from kinesym.internal.problems.parameters import Unknown, densities_of, labels_of, logs_of, terms_of
 from kinesym.internal.problems.table_checks import check_known_variables
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
@@ -25,7 +25,7 @@ from kinesym.symbolic.names import name_of, suggest, t
 from kinesym.symbolic.objective import (
     Objective,
 )
-from kinesym.symbolic.problem import Problem, measured_expressions
+from kinesym.symbolic.problem import NO_RESETS, Problem, Resets, measured_expressions
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
 #: Samples of a measurement at times of its own that an interval may hold: each is code.
@@ -43,11 +43,12 @@ def symbolic_problem(
     delays: Mapping[str, sp.Symbol] | None = None,
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = (),
     moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = (),
+    resets: Resets = NO_RESETS,
     **asked: Sequence[sp.Expr],
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know.
 
-    contacts, delays, steps, moments, asked : path, boundary, links and cycle, see
+    contacts, delays, steps, moments, resets, asked : path, boundary, links and cycle, see
     `kinesym.symbolic.problem.Problem`.
     """
     check_signals(trials)
@@ -85,11 +86,12 @@ def symbolic_problem(
         contacts=contacts,
         owners=owners,
         log_scale=frozenset(logs_of(unknown)),
-        priors=list(priors_of(unknown)),
+        priors=terms_of(densities_of(unknown)),
         slots=_slots(trials, delays or {}),
         delays=delays or {},
         steps=steps,
         moments=moments,
+        resets=resets,
         **asked,
     )
     for number, trial in enumerate(trials if problem.tables.functions else ()):

@@ -7,7 +7,7 @@ it. Elsewhere r' is a small share of the slope, which says next to nothing of ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from scipy.sparse import csr_array
 from scipy.special import xlogy
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.statistics.densities import LAPLACE, Density
 
 #: Derivative of a score without bend, as a share of the slope.
@@ -70,7 +69,7 @@ class Priors:
 
     def cost(self, q: Array) -> float:
         """Terms that J gets."""
-        p, e = q[self.places], self._off(q)
+        p, e = q[self.places], self.off(q)
         with np.errstate(all="ignore"):  # outside of where densities are
             size = np.where(self.sides != 0.0, self.sides * e, np.abs(e))
             rho = np.choose(self.kinds, [e**2, 2.0 * size, 2.0 * np.log1p(e**2)])
@@ -99,21 +98,23 @@ class Priors:
 
     def jumps(self, q: Array) -> Array:
         """Jumps of the slopes of the cost to either side at kinks, (k,)."""
-        return np.asarray(2.0 * self.factor * self._slopes_of_off(q))
+        return np.asarray(2.0 * self.factor * self.slopes_of_off(q))
 
-    def _off(self, q: Array) -> Array:
+    def off(self, q: Array) -> Array:
+        """e of each prior, (k,), for one q (n,) or for many, (M, n)."""
         values = q[..., self.places]
         with np.errstate(all="ignore"):  # of zero
             values[..., self.log] = np.log(values[..., self.log])
         return np.asarray((values - self.means) / self.deviations)
 
-    def _slopes_of_off(self, q: Array) -> Array:
+    def slopes_of_off(self, q: Array) -> Array:
+        """Derivatives of e by the parameters, (k,)."""
         return np.asarray(1.0 / self.deviations / np.where(self.log, q[..., self.places], 1.0))
 
     def _pulls(self, q: Array) -> tuple[Array, Array]:
         """Half of the slopes of the cost, and derivatives of the scores; both over the root of the
         factor."""
-        p, e, by = q[..., self.places], self._off(q), self._slopes_of_off(q)
+        p, e, by = q[..., self.places], self.off(q), self.slopes_of_off(q)
         wide, kinds = 1.0 + e**2, np.broadcast_to(self.kinds, e.shape)
         side = np.where(self.sides != 0.0, self.sides, np.sign(e))
         psi = np.choose(kinds, [e, side, 2.0 * e / wide])
@@ -126,10 +127,11 @@ class Priors:
         return np.sqrt(self.factor) * pull, np.sqrt(self.factor) * pace
 
 
-def priors_by_name(owned: Owned, priors: Mapping[str, Density], factor: float) -> Priors:
-    """Priors of all values of parameters with a density."""
-    places = np.array([k for k, p in enumerate(owned.members) if p in priors], dtype=np.intp)
-    every = [priors[owned.members[k]] for k in places]
+def priors_by_name(members: Sequence[str], priors: Mapping[str, Density], factor: float) -> Priors:
+    """Priors of all values of parameters with a density; members : the parameters that they are
+    of."""
+    places = np.array([k for k, p in enumerate(members) if p in priors], dtype=np.intp)
+    every = [priors[members[k]] for k in places]
 
     def each(name: str, kind: Any = float) -> Any:
         return np.array([getattr(one, name) for one in every], dtype=kind)
