@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kinesym.internal.fitting.curvature import Curvature
 from kinesym.internal.fitting.finer_scheme import finer
+from kinesym.internal.fitting.sizes import objective_size
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.grid import Ended, Freed, GridDefects, freed_inputs, grid_defects
@@ -73,6 +74,7 @@ def grid_error(here: Curvature) -> GridError:
     courses = [
         layout.courses(shift, k, nlp.about.stages, nlp.about.to_ends) for k in range(len(runs))
     ]
+    sized = not (problem.aimless or problem.objective.least_squares)
     values = dict(solution.parameters) | ({} if problem.aimless else {_J: solution.objective})
     values |= {f"duration {k}": float(T) for k, T in enumerate(layout.durations(z))}
     return GridError(
@@ -94,6 +96,7 @@ def grid_error(here: Curvature) -> GridError:
         ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
         fitted=bool(problem.objective.least_squares),
         timed=problem.asks_for_time,
+        objective_size=objective_size(whole, z) if sized else 0.0,
         note=note,
         units=problem.model.units,
     )

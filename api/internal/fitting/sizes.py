@@ -215,17 +215,30 @@ def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
     """Scaling factor of the objective; 1 without one, and with absolute values, each about 1."""
     if problem.symbolic.aimless or _kinked(problem):
         return 1.0
+    least_squares = problem.symbolic.objective.least_squares
+    most = _MISFIT if least_squares else _CHANGE * sum(problem.layout.nodes)
+    change = _change(problem, z, size, together=not least_squares)
+    return float(inverse(np.array(change / most)))
+
+
+def objective_size(problem: Discretisation, z: Array) -> float:
+    """Size of an objective whose value may vanish at its optimum, or by terms that cancel: its
+    largest change, to first or second order, with a trajectory or parameter as large as it is."""
+    with np.errstate(all="ignore"):
+        return _change(problem, z, sizes(problem, z), together=True)
+
+
+def _change(problem: Discretisation, z: Array, size: Array, together: bool) -> float:
+    """Largest change of the objective, to first or second order, with values by their sizes: each
+    for itself, or those of a trajectory together."""
     on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
     slope = problem.nlp.gradient(z) * size
     bend = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on] * size[rows] ** 2
-    most = _MISFIT
-    if not problem.symbolic.objective.least_squares:
+    if together:
         own, _ = _courses(problem.layout)
         slope = np.asarray(np.bincount(own, slope), dtype=float)
         bend = np.asarray(np.bincount(own[rows], bend), dtype=float)
-        most = _CHANGE * sum(problem.layout.nodes)
-    change = max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0))
-    return float(inverse(np.array(change / most)))
+    return float(max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0)))
 
 
 def inverse(values: Array) -> Array:
