@@ -28,6 +28,12 @@ _SOFT = 1e-3
 NEAR = 1e-5
 #: First barrier parameter where there are no bounds, that of IPOPT: it acts in restoration only.
 _UNBOUNDED = 0.1
+#: First multiple of the identity that IPOPT adds to a Hessian without positive curvature: for a
+#: slope of 1, a step is a hundred sizes. Its own 1e-4 allows ten thousand, from which an objective
+#: that is linear hardly comes back.
+_CONVEX = 1e-2
+#: The same for a misfit, whose parameters are held back already: that of IPOPT.
+_CONVEX_MISFIT = 1e-4
 #: Value of a parameter for the solver, in its size: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
 _CAREFULLY = 1000.0
@@ -63,7 +69,8 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
         of_constraints[layout.delay_offset :] = inverse(size[layout.delayed_entries])
         factor, of_variables = _objective_factor(problem, z, size), inverse(size)
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
-        return Scaling(factor, of_variables, of_constraints, first_barrier(problem))
+        convex = _CONVEX_MISFIT if problem.symbolic.objective.least_squares else _CONVEX
+        return Scaling(factor, of_variables, of_constraints, first_barrier(problem), convex)
 
 
 def first_barrier(problem: Discretisation) -> float | None:
