@@ -50,9 +50,9 @@ _CLIMBED = (*_ASTRAY, Solve.RESTORATION_FAILED)
 
 #: Iterations of a fit after which other ways are tried, and of the first of these.
 _SOON = 500
-#: The same where nothing is fitted: 95 of 100 solves that end take fewer, by those of
+#: The same where nothing is fitted: 98 of 100 solves that end take fewer, by those of
 #: `benchmarks/collection.py`, other schemes and random starts.
-_SOON_AIMED = 200
+_SOON_AIMED = 250
 #: Iterations of other ways where nothing is fitted.
 _OTHER_AIMED = 300
 #: Options of IPOPT with which no other ways are tried.
