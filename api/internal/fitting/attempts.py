@@ -48,12 +48,12 @@ _LOST = (
 _ASTRAY = (Solve.INFEASIBLE, Solve.DIVERGED)
 _CLIMBED = (*_ASTRAY, Solve.RESTORATION_FAILED)
 
-#: Iterations of a fit after which other ways are tried, and of the first of these.
+#: Iterations of a fit after which other ways are tried, and with the other strategy of the barrier.
 _SOON = 500
 #: The same where nothing is fitted: 98 of 100 solves that end take fewer, by those of
 #: `benchmarks/collection.py`, other schemes and random starts.
 _SOON_AIMED = 250
-#: Iterations of other ways where nothing is fitted.
+#: Iterations as IPOPT scales by itself where nothing is fitted.
 _OTHER_AIMED = 300
 #: Options of IPOPT with which no other ways are tried.
 _SCALING = "nlp_scaling_method"
@@ -200,18 +200,17 @@ class Attempts:
     @property
     def _ways(self) -> Mapping[str, Mapping[str, Any]]:
         """Ways to solve from the same start after the first one. Fits: the other strategy of the
-        barrier, and the scaling of IPOPT. Others: that scaling with both strategies, since another
-        strategy alone gets stuck where the first one did."""
+        barrier, and the scaling of IPOPT. Others: that scaling first, with both strategies, since
+        another strategy alone often gets stuck where the first one did."""
+        adapts, words = first_barrier(self.problem) is None, "as IPOPT scales by itself"
+        strategy, article = ("monotone", "a") if adapts else ("adaptive", "an")
+        other = {f"with {article} {strategy} barrier": {"mu_strategy": strategy, "max_iter": _SOON}}
         scaled = {_SCALING: "gradient-based"}
-        words = "as IPOPT scales by itself"
         if self._fits:
-            adapts = first_barrier(self.problem) is None
-            strategy, other = ("monotone", "a") if adapts else ("adaptive", "an")
-            first = {"mu_strategy": strategy, "max_iter": _SOON}
-            return {f"with {other} {strategy} barrier": first, words: scaled}
+            return {**other, words: scaled}
         limited = {**scaled, "max_iter": _OTHER_AIMED}
         adaptive = {**limited, "mu_strategy": "adaptive"}
-        return {words: limited, f"{words}, with an adaptive barrier": adaptive}
+        return {words: limited, f"{words}, with an adaptive barrier": adaptive, **other}
 
     @property
     def _fits(self) -> bool:
