@@ -355,9 +355,9 @@ class Collocation(Displayed):
             lead to this one: coarse grids, and the homotopies that the problem declares
             (`homotopy`). None does so unless a limit of iterations was given, with the easier
             problems where it seems infeasible or diverges.
-            Unless False, what is not solved within 500 iterations is tried with the other strategy
-            of the barrier (see docs/how-to/convergence.md) and as IPOPT scales by itself before all
-            that, if no limit was given.
+            Unless False, what is not solved within 250 iterations, a fit within 500, is tried as
+            IPOPT scales by itself and with the other strategy of the barrier (see
+            docs/how-to/convergence.md) before all that, if no limit was given.
             What solves at once takes no longer. A note and `solution.ladder`, a line per rung, say
             so; what is known of a failure, `solution.why()` says. budget : iterations of all rungs
             together after the first solve, 3000 if None.

@@ -36,14 +36,16 @@ _ADAPTIVE: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Scaling:
-    """Scale factors for IPOPT: of an objective, of variables, (n,), and of constraints, (m,), and
-    its first barrier parameter, None for one that adapts to the iterates. Results are those of the
-    problem as it was given."""
+    """Scale factors for IPOPT: of an objective, of variables, (n,), and of constraints, (m,); its
+    first barrier parameter, None for one that adapts to the iterates; and the first multiple of the
+    identity that it adds to a Hessian without positive curvature. Results are those of the problem
+    as it was given."""
 
     objective: float
     variables: Array
     constraints: Array
     barrier: float | None
+    perturbation: float
 
     @cached_property
     def sizes(self) -> Array:
@@ -63,6 +65,7 @@ class Scaling:
             "obj_scaling_factor": self.objective,
             **barrier,
             "tol": TOLERANCE,
+            "first_hessian_perturbation": self.perturbation,
             "dual_inf_tol": 1e30,  # of the objective as it was given
             "compl_inf_tol": at_bounds,
             **given,

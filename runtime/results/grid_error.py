@@ -25,6 +25,8 @@ _SHOWN = 1e-9
 _MOVED = 0.05
 #: Shift of a parameter that is more than noise [standard errors].
 _BEYOND = 3.0
+#: Share of the size of an objective below which its value is no measure of its shift.
+_VANISHING = 1e-3
 #: Range of a state, as a share of the largest of its kind, below which it does not move.
 _STILL = 1e-6
 
@@ -41,6 +43,9 @@ class GridError(Saved):
     local errors, the error of each state after one interval from exact values, (intervals,) each.
     gains : part of the shift of the objective, its gain if inputs were free within an interval, as
     where they jump, (intervals,); that of inputs in path conditions is not known, and not counted.
+    objective_size : its change with trajectories as large as they are, which measures its shift
+    where its value vanishes. oscillating : unknown inputs that go up and down from stage to stage,
+    as along singular arcs.
     begin, trial : of the intervals, time [s] and number. time : of the nodes [s]. values : of
     parameters, objective and durations. ranges : of states. scheme : its name. freer : standard
     errors of parameters that would be larger if unknown inputs could do within intervals what the
@@ -68,6 +73,8 @@ class GridError(Saved):
     order: int = 2
     fitted: bool = field(default=False)
     timed: bool = False
+    objective_size: float = 0.0
+    oscillating: Sequence[str] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     unseen: str = ""
 
@@ -83,10 +90,18 @@ class GridError(Saved):
             name = "the duration" + f" of trial {k}" * (len(self.durations) > 1)
             yield relative(name, shift, self.values[f"duration {k}"], "of it")
         if not self.fitted and "objective" in self.values:
-            yield relative("the objective", self.objective, self.values["objective"], "of it")
+            vanishes = abs(self.values["objective"]) < self.objective_scale
+            of = f"of {self.objective_scale:.2g}, a thousandth of its size" if vanishes else "of it"
+            yield relative("the objective", self.objective, self.objective_scale, of)
         for name, size in self._shifts_of_states():
             how = "of its range" + " (sum of local errors)" * bool(self.inputs)
             yield relative(name, size, self.ranges[name], how)
+
+    @property
+    def objective_scale(self) -> float:
+        """Measure of shifts of the objective: its value, or a share of its size where that is
+        larger."""
+        return max(abs(self.values.get("objective", 0.0)), _VANISHING * self.objective_size)
 
     def _shifts_of_parameters(self) -> Iterator[Shift]:
         """Shifts of parameters that are determined and not at a bound; zero values have no
@@ -113,8 +128,9 @@ class GridError(Saved):
     @property
     def largest(self) -> float:
         """Largest shift as a share: of a parameter by its value, or by its standard error if that
-        is larger, of a duration and the objective by their values, of a state by its range (with
-        unknown inputs the sum of its local errors in place of its shift).
+        is larger, of a duration and the objective by their values, of an objective that vanishes by
+        a thousandth of its size, of a state by its range (with unknown inputs the sum of its local
+        errors in place of its shift).
 
         Undetermined parameters do not count; if all parameters have a standard error, only they do.
         NaN if shifts are not known.
@@ -134,8 +150,8 @@ class GridError(Saved):
         """Largest local error of each interval as a share of the range of its state, or the gain of
         the objective there as a share of it."""
         rows = [np.abs(row) / (self.ranges[name] or 1.0) for name, row in self.defects.items()]
-        if self.values.get("objective"):
-            rows.append(np.abs(self.gains / self.values["objective"]))
+        if "objective" in self.values and self.objective_scale:
+            rows.append(np.abs(self.gains / self.objective_scale))
         return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
 
     def drowns(self, most: float) -> str:
@@ -164,9 +180,9 @@ class GridError(Saved):
 
     def _shifted_aim(self, most: float) -> str:
         """Message if the objective, or parameters of a fit, shift by a share of them."""
-        if not self.fitted and self.values.get("objective"):
+        if not self.fitted and self.objective_scale:
             shift, value = self.objective, self.values["objective"]
-            if np.abs(shift) >= most * np.abs(value):
+            if np.abs(shift) >= most * self.objective_scale:
                 return f"the grid shifts the objective, {value:.4g}, by {shift:.3g}"
         for name, shift in self.parameters.items() if self.fitted else ():
             value, deviation = self.values[name], self.deviations.get(name, np.nan)
@@ -195,7 +211,7 @@ class GridError(Saved):
         places = ", ".join(f"{self.begin[k]:.6g} s" for k in sorted(order))
         return (
             f"the error of the grid is {self.largest:.2g}, not {tolerance:.2g}: the intervals at "
-            f"t = {places} resist"
+            f"t = {places} resist" + (f"; use {self._linear()}" if self.oscillating else "")
         )
 
     @property
@@ -240,11 +256,23 @@ class GridError(Saved):
 
     def _remedy(self) -> str:
         """Remedy: a higher order, or a finer grid; no finer grid for a fit with unknown inputs,
-        whose values at nodes between the samples nothing measures."""
+        whose values at nodes between the samples nothing measures; where inputs oscillate within
+        intervals, which both leave, inputs that cannot."""
+        if self.oscillating:
+            return self._linear()
         better = ["scheme='radau-5'"] if self.order < 5 else []
         if not (self.fitted and self.inputs):
             better.append("problem.refined(solution)")
         return " or ".join(better) or "scheme='gauss-6', or more samples"
+
+    def _linear(self) -> str:
+        """Remedy for inputs that oscillate within intervals."""
+        told = ", ".join(f"{name}: ks.linear()" for name in self.oscillating)
+        verb = "oscillates" if len(self.oscillating) == 1 else "oscillate"
+        return (
+            f"unknown_inputs={{{told}}} and scheme='radau-5', as {listed(self.oscillating)} {verb} "
+            "within intervals"
+        )
 
     def __repr__(self) -> str:
         return f"<error of the grid, {self.scheme}: {self}>"

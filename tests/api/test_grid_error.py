@@ -188,6 +188,42 @@ def test_what_is_zero_has_no_share():
         assert "shifts x by" in str(fit)  # no parameter is left whose shift could be told
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_a_cost_that_vanishes_is_measured_by_its_size(unit):
+    """A mass is brought to rest at its goal, which costs nothing: the size of the cost w p(2)^2 is
+    the 2 w of a motion over 1, and shifts are shares of a thousandth of that, in all units."""
+    p = x / unit
+    problem = ks.Collocation(
+        ks.Model("mass", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u]),
+        ks.Experiment(np.linspace(0.0, 2.0, 21)),
+        objective=ks.Terminal(3 * p**2),
+        boundary=[ks.at_start(x) - unit, ks.at_start(v), ks.at_end(v)],
+        bounds={x: (-unit, unit)},
+        unknown_inputs={u: (-2 * unit, 2 * unit)},
+    )
+    solution = problem.solve()
+    error = solution.grid_error()
+    assert solution.objective < 1e-9
+    assert error.objective_size == pytest.approx(6.0, rel=1e-6)
+    [shift] = [each for each in error._shifts() if "objective" in each.words]
+    assert shift.share == pytest.approx(abs(error.objective) / 6e-3, rel=1e-6)
+    assert error.largest < 1e-6 and not error.matters
+
+
+def test_terms_that_cancel_are_measured_by_their_size():
+    """The integral of v^2 - x^2 over a motion like a sine from 0 to pi/2 is 0: what the grid shifts
+    it by is a share of what its terms are."""
+    problem = ks.Collocation(
+        ks.Model("course", [x, v], [], [], [x.diff(t) - v, v.diff(t) + x]),
+        ks.Experiment(np.linspace(0.0, np.pi / 2, 41)),
+        objective=ks.Integral(v**2 - x**2),
+        boundary=[ks.at_start(x), ks.at_start(v) - 1],
+    )
+    error = problem.solve().grid_error()
+    assert error.objective_size == pytest.approx(np.pi, rel=0.01)
+    assert error.largest < 1e-2  # without a size, about 1
+
+
 def test_defects_are_those_of_one_step():
     """x' = -x by the midpoint rule: exp(-h) - (1 - h/2)/(1 + h/2) in each interval."""
     model = ks.Model("decay", [x], [], [], [x.diff(t) + x])

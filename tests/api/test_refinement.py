@@ -122,7 +122,7 @@ def test_a_tolerance_that_cannot_be_reached():
     assert "no longer falls" in note or "max_nodes=20000" in note
 
 
-def rocket():
+def rocket(scheme="radau-3", between=lambda low, high: (low, high)):
     """Goddard's rocket: full thrust, singular arc, coasting (Dolan, More, Munson 2004, COPS 3)."""
     h, s, m, T = ks.dynamicsymbols("h s m T")
     drag = 310 * s**2 * sp.exp(-500 * (h - 1))
@@ -133,11 +133,43 @@ def rocket():
         objective=-ks.Terminal(h),
         boundary=[ks.at_start(h) - 1, ks.at_start(s), ks.at_start(m) - 1, ks.at_end(m) - 0.6],
         bounds={h: (1, None), s: (0, None), m: (0.6, 1)},
-        unknown_inputs={T: (0, 3.5)},
+        unknown_inputs={T: between(0, 3.5)},
+        scheme=scheme,
     )
     share = np.linspace(0, 1, 51)
     course = {h: 1.0, s: share * (1 - share), m: 1 - 0.4 * share, T: 1.75, "duration": 1.0}
     return problem, course
+
+
+def test_an_input_that_oscillates_along_a_singular_arc():
+    """What nothing holds within intervals goes up and down there, however fine they are; an input
+    that is linear between nodes does not. The error says both, and the optimum is that of the
+    source."""
+    problem, course = rocket()
+    error = problem.solve(course).grid_error()
+    assert error.oscillating == ["T"]
+    assert "unknown_inputs={T: ks.linear()} and scheme='radau-5', as T osc" in error.resists(1e-9)
+    problem, course = rocket("radau-5", ks.linear)
+    fine = problem.solve(course, tolerance_grid=1e-6, tolerance=1e-10)
+    assert fine.grid_error().largest <= 1e-6 and not fine.grid_error().oscillating
+    assert len(fine.time) < 400
+    assert -fine.objective == pytest.approx(1.012837, abs=1e-6)
+
+
+@pytest.mark.parametrize("shape", ["jumps", "line", "constant"])
+def test_inputs_that_jump_do_not_oscillate(shape):
+    """The input of a least time jumps; that of a least effort is a line, or constant if the place
+    is free."""
+    ends = [ks.at_start(x), ks.at_start(v), ks.at_end(v) - 1, ks.at_end(x) - 3]
+    fixed = ks.Experiment(np.linspace(0.0, 2.0, 22))
+    problem = ks.Collocation(
+        ks.Model("cart", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u]),
+        ks.Experiment(nodes=22, duration=(1.0, 9.0)) if shape == "jumps" else fixed,
+        objective=ks.Terminal(t) if shape == "jumps" else ks.Integral(u**2),
+        boundary=ends[: 3 if shape == "constant" else 4],
+        unknown_inputs={u: (-9, 9)},
+    )
+    assert not problem.solve().grid_error().oscillating
 
 
 def test_the_tolerance_of_ipopt_ends_refinement():

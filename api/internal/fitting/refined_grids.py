@@ -94,12 +94,14 @@ def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: So
 
 
 def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
-    """Complementarity gap of a solution relative to its objective: sum of products of multipliers
-    and distances to bounds (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
+    """Complementarity gap of a solution relative to the scale of its objective: sum of products of
+    multipliers and distances to bounds (Nocedal, Wright 2006, Numerical Optimization, section
+    19.3)."""
     z, push = solution.free_vector, solution.lower_multipliers - solution.upper_multipliers
     distance = np.where(push > 0.0, z - bounds[0], bounds[1] - z)
     gap = np.abs(push * np.where(np.isfinite(distance), distance, 0.0)).sum()
-    return float(gap / abs(solution.objective)) if solution.objective else 0.0
+    scale = solution.grid_error().objective_scale
+    return float(gap / scale) if scale else 0.0
 
 
 def too_many_nodes(wanted: int, most: int, order: int) -> str:

@@ -28,6 +28,12 @@ _SOFT = 1e-3
 NEAR = 1e-5
 #: First barrier parameter where there are no bounds, that of IPOPT: it acts in restoration only.
 _UNBOUNDED = 0.1
+#: First multiple of the identity that IPOPT adds to a Hessian without positive curvature: for a
+#: slope of 1, a step is a hundred sizes. Its own 1e-4 allows ten thousand, from which an objective
+#: that is linear hardly comes back.
+_CONVEX = 1e-2
+#: The same for a misfit, whose parameters are held back already: that of IPOPT.
+_CONVEX_MISFIT = 1e-4
 #: Value of a parameter for the solver, in its size: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
 _CAREFULLY = 1000.0
@@ -63,7 +69,8 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
         of_constraints[layout.delay_offset :] = inverse(size[layout.delayed_entries])
         factor, of_variables = _objective_factor(problem, z, size), inverse(size)
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
-        return Scaling(factor, of_variables, of_constraints, first_barrier(problem))
+        convex = _CONVEX_MISFIT if problem.symbolic.objective.least_squares else _CONVEX
+        return Scaling(factor, of_variables, of_constraints, first_barrier(problem), convex)
 
 
 def first_barrier(problem: Discretisation) -> float | None:
@@ -215,19 +222,32 @@ def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
     """Scaling factor of the objective; 1 without one, and with absolute values, each about 1."""
     if problem.symbolic.aimless or _kinked(problem):
         return 1.0
+    least_squares = problem.symbolic.objective.least_squares
+    most = _MISFIT if least_squares else _CHANGE * sum(problem.layout.nodes)
+    change = _change(problem, z, size, together=not least_squares)
+    return float(inverse(np.array(change / most)))
+
+
+def objective_size(problem: Discretisation, z: Array) -> float:
+    """Size of an objective whose value may vanish at its optimum, or by terms that cancel: its
+    largest change, to first or second order, with a trajectory or parameter as large as it is."""
+    with np.errstate(all="ignore"):
+        return _change(problem, z, sizes(problem, z), together=True)
+
+
+def _change(problem: Discretisation, z: Array, size: Array, together: bool) -> float:
+    """Largest change of the objective, to first or second order, with values by their sizes: each
+    for itself, or those of a trajectory together."""
     on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
     low, high = problem.variable_bounds
     size = np.where(low < high, size, 0.0)
     slope = problem.nlp.gradient(z) * size
     bend = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on] * size[rows] ** 2
-    most = _MISFIT
-    if not problem.symbolic.objective.least_squares:
+    if together:
         own, _ = _courses(problem.layout)
         slope = np.asarray(np.bincount(own, slope), dtype=float)
         bend = np.asarray(np.bincount(own[rows], bend), dtype=float)
-        most = _CHANGE * sum(problem.layout.nodes)
-    change = max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0))
-    return float(inverse(np.array(change / most)))
+    return float(max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0)))
 
 
 def inverse(values: Array) -> Array:
