@@ -17,7 +17,7 @@ from kinesym.base.checks import naming
 from kinesym.base.notebook import Displayed
 from kinesym.models.files.passive import number
 from kinesym.models.files.sbml_document import Document, document_of, math_of, value_of
-from kinesym.models.files.sbml_events import events_of, happening_at_start
+from kinesym.models.files.sbml_events import events_of
 from kinesym.models.files.sbml_math import own_name
 from kinesym.models.files.sbml_roles import Roles
 from kinesym.models.files.sbml_start import after_events, unrolled
@@ -25,7 +25,7 @@ from kinesym.models.files.sbml_units import units_of
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import t
+from kinesym.symbolic.names import name_of, t
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +76,9 @@ def model_of(document: Document, free: Iterable[str] = ()) -> FileModel:
     it."""
     roles = Roles(document, frozenset(free))
     rows = _intermediates(roles)
-    starts, events = _starts(roles, dict(rows)), events_of(roles)
+    queue = events_of(roles, dict(rows))
+    starts = _starts(roles, dict(rows))
+    starts |= {name_of(x): e for x, e in queue.memory.items()}
     derived = {
         own_name(name): roles.formula(roles.initially[name], f"the initial assignment of {name}")
         for name in roles.parameters.keys() & roles.initially.keys()
@@ -92,8 +94,10 @@ def model_of(document: Document, free: Iterable[str] = ()) -> FileModel:
         values={symbol: value for symbol, value in values.items() if value is not None},
         units=units_of(roles),
     )
-    system = Hybrid(model, events=events) if events else model
-    return FileModel(system, starts, derived, happening_at_start(roles, events))
+    if not queue.events:
+        return FileModel(model, starts, derived)
+    model = model.extended(rates=dict.fromkeys(queue.memory, sp.S.Zero))
+    return FileModel(Hybrid(model, events=queue.events), starts, derived, queue.at_start)
 
 
 def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
