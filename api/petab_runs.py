@@ -172,8 +172,8 @@ class _Course:
         changes = {n: float(self.evaluate(e, now)) for n, e in period.changes.items()}
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
         self.state |= {name: v for name, v in changes.items() if name in self.names}
-        after = self._guards(period.time)
-        for name in [name for name, guard in after.items() if before[name] <= 0.0 <= guard]:
+        after, armed = self._guards(period.time), self._armed()
+        for name in [n for n in armed if before[n] <= 0.0 <= after[n]]:
             self._happen(name, period.time, before[name] < 0.0)
 
     def _happen(self, name: str, time: float, passed: bool) -> None:
@@ -203,6 +203,11 @@ class _Course:
         now = {**self.known, **self.state, "time": time}
         whole = self.file.model.written_out
         return {e.name: float(self.evaluate(whole(e.guard), now)) for e in self._events}
+
+    def _armed(self) -> list[str]:
+        """Names of events that may happen now."""
+        now = {**self.known, **self.state}
+        return [e.name for e in self._events if self.evaluate(e.when, now) > 0.0]
 
     @property
     def _events(self) -> Sequence[Event]:

@@ -18,7 +18,7 @@ from kinesym.base.notebook import Displayed
 from kinesym.models.files.passive import number
 from kinesym.models.files.sbml_document import Document, document_of, math_of, value_of
 from kinesym.models.files.sbml_events import events_of
-from kinesym.models.files.sbml_math import own_name
+from kinesym.models.files.sbml_math import own_name, rated_in
 from kinesym.models.files.sbml_roles import Roles
 from kinesym.models.files.sbml_start import after_events, unrolled
 from kinesym.models.files.sbml_units import units_of
@@ -59,11 +59,13 @@ def read(path: str | Path) -> FileModel:
     States are the species that change, in concentrations or, where the file says so, amounts,
     and whatever has a rate rule or is set by events. What is constant are parameters, of
     compartments their sizes. Rates of reactions and what rules determine are intermediates, and
-    outputs under their names. Units of the file are those of the model.
+    outputs under their names. Units of the file are those of the model. Events that wait, for
+    delays or for others, are remembered by states without a rate, such as `EVENT_waits`; where
+    neither times nor priorities tell an order, it is that of the file.
 
     Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
-    not read: Level 1, delays, events with priorities, fast reactions, packages of Level 3 that
-    change equations.
+    not read: Level 1, formulas with delays, fast reactions, packages of Level 3 that change
+    equations.
     """
     with naming(path):
         file = model_of(document_of(path))
@@ -111,6 +113,7 @@ def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
         for name, math in formulas.items():
             if name in roles.determined:
                 rows[roles.determined[name]] = roles.formula(math, f"{kind} {name}")
+    rows |= _rates(roles, rows)
     for name in roles.initially.keys() & roles.determined.keys():
         e = rows[roles.determined[name]]
         if _within(e, rows) & {t, *roles.states.values()}:
@@ -119,6 +122,23 @@ def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
                 "not read"
             )
     return _ordered(rows)
+
+
+def _rates(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[sp.Symbol, sp.Expr]:
+    """Rates that formulas hold, and what these need."""
+    of = {roles.rates_of[name]: x for name, x in roles.states.items() if name in roles.rates_of}
+    names = {x: name for name, x in roles.states.items()}
+    asked = [roles.rates_of.get(name, sp.S.Zero) for name in rated_in(roles.document.model)]
+    found, own = dict[sp.Symbol, sp.Expr](), {x.diff(t): rate for rate, x in of.items()}
+    while asked:
+        rate = asked.pop()
+        if rate not in of or rate in found:
+            continue
+        e, mine = _equation(roles, rows, names[of[rate]]), of[rate].diff(t)
+        rest = e.xreplace({mine: sp.S.Zero}).xreplace(own)
+        found[rate] = -rest / e.diff(mine)
+        asked += [a for a in atoms_of(rest) if a in of]
+    return found
 
 
 def _within(e: sp.Expr, rows: Mapping[sp.Symbol, sp.Expr]) -> set[Any]:
@@ -145,17 +165,19 @@ def _ordered(rows: Mapping[sp.Symbol, sp.Expr]) -> list[tuple[sp.Symbol, sp.Expr
 
 def _equations(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> Iterable[sp.Expr]:
     """An equation for each state."""
-    for name, x in roles.states.items():
-        if name in roles.rates:
-            yield x.diff(t) - roles.formula(roles.rates[name], f"the rate rule of {name}")
-        elif name in roles.implicit:
-            continue
-        elif name in roles.changes or name in roles.diluted:
-            yield _balance(roles, rows, name)
-        else:
-            yield x.diff(t)
+    yield from (_equation(roles, rows, n) for n in roles.states if n not in roles.implicit)
     for math in roles.algebraic:
         yield roles.formula(math, "an algebraic rule")
+
+
+def _equation(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr], name: str) -> sp.Expr:
+    """The equation of a state that has a rate."""
+    x = roles.states[name]
+    if name in roles.rates:
+        return x.diff(t) - roles.formula(roles.rates[name], f"the rate rule of {name}")
+    if name in roles.changes or name in roles.diluted:
+        return _balance(roles, rows, name)
+    return x.diff(t)
 
 
 def _balance(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr], name: str) -> sp.Expr:

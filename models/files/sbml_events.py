@@ -44,9 +44,9 @@ def events_of(roles: Roles, rows: Mapping[Any, sp.Expr]) -> Queue:
     for told in every:
         key, event = (told.guard, told.at_start), Event(told.name, told.guard, 1)
         resets = kept(told.resets)
-        if other := found.get(key):
-            event = replace(other, name=f"{other.name}, {told.name}")
-            resets = {**other.resets, **resets}
+        if key in found:
+            event = replace(found[key], name=f"{found[key].name}, {told.name}")
+            resets = {**event.resets, **resets}
         found[key] = replace(event, resets=resets)
     at_start = {event.name: e for (_, e), event in found.items() if e is not None}
     return Queue([*found.values()], {}, at_start)

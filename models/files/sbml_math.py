@@ -102,10 +102,12 @@ _QUALIFIERS = ("degree", "logbase")
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Meaning of names: expressions, and functions as names of their arguments and a formula."""
+    """Meaning of names: expressions, functions as names of their arguments and a formula, and rates
+    of those that have one."""
 
     symbols: Mapping[str, Any]
     functions: Mapping[str, tuple[Sequence[str], Element]] = field(default_factory=dict)
+    rates: Mapping[str, sp.Expr] = field(default_factory=dict)
 
 
 def own_name(name: str) -> str:
@@ -116,6 +118,12 @@ def own_name(name: str) -> str:
 def names_in(math: Element) -> set[str]:
     """Names in a formula."""
     return {(e.text or "").strip() for e in math.iter("ci")}
+
+
+def rated_in(e: Element) -> set[str]:
+    """Names of what `rateOf` is asked of in an element."""
+    applied = (a for a in e.iter("apply") if len(a) == 2 and _meant(a[0]) == "rateOf")
+    return {(a[1].text or "").strip() for a in applied}
 
 
 def formula_of(math: Element, scope: Scope) -> Any:
@@ -159,6 +167,8 @@ def _apply(e: Element, scope: Scope) -> Any:
     function, rest = e[0], e[1:]
     if function.tag in ("apply", "piecewise") and not len(rest):  # as brackets
         return _expression(function, scope)
+    if _meant(function) == "rateOf" and len(rest) == 1:
+        return _rate(rest[0], scope)
     given = [_expression(part, scope) for part in rest if part.tag not in _QUALIFIERS]
     said = [_expression(q[0], scope) for q in rest if q.tag in _QUALIFIERS and len(q) == 1]
     if function.tag == "csymbol":
@@ -174,6 +184,13 @@ def _apply(e: Element, scope: Scope) -> Any:
     if len(arguments) != len(given):
         raise ValueError(f"{name} is a function of {len(arguments)} arguments, got {len(given)}")
     return _expression(body, Scope(dict(zip(arguments, given, strict=True)), scope.functions))
+
+
+def _rate(e: Element, scope: Scope) -> Any:
+    name = (e.text or "").strip()
+    if e.tag != "ci" or name not in scope.rates:
+        raise ValueError(f"rateOf {name or e.tag}, which has no rate of its own; that is not read")
+    return scope.rates[name]
 
 
 def _meant(e: Element) -> str:

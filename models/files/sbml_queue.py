@@ -29,10 +29,13 @@ Kept: TypeAlias = Callable[[Mapping[Any, sp.Expr]], Mapping[Any, sp.Expr]]
 
 @dataclass(frozen=True)
 class Told:
-    """An event as the file tells it. guard : rises through zero where the trigger becomes true.
-    at_start : not negative where it is triggered at the start, or as soon as time goes on; None if
-    it is not. time : at which it is triggered alone, if that is known. persistent : whether it is executed though its trigger is false again. at_trigger : whether
-    values are those at the trigger."""
+    """An event as the file tells it.
+
+    guard : rises through zero where the trigger becomes true. at_start : not negative where it is
+    triggered at the start, or as soon as time goes on; None if it is not. time : at which it is
+    triggered alone, if that is known. persistent : whether it is executed though its trigger is
+    false again. at_trigger : whether values are those at the trigger.
+    """
 
     name: str
     guard: sp.Expr
@@ -81,7 +84,7 @@ class _Place:
         return [self.state, *([self.end] if self.told.delay != 0 else ()), *self.values.values()]
 
     def trigger(self, others: Sequence[_Place]) -> Event:
-        """Where it is taken, if it is free and the others are not."""
+        """Event that takes the place, if it is free and the others are not."""
         told, delay = self.told, self.told.delay
         resets: dict[Any, sp.Expr] = {self.state: sp.Piecewise((1, delay > 0), (2, True))}
         if delay != 0:
@@ -97,12 +100,10 @@ class _Place:
         return Event(f"delay of {self.name}", t - self.end, 1, when=waits, resets={self.state: 2})
 
     def execution(self, every: Sequence[_Place], kept: Kept) -> Event:
-        """What happens at last, after the others of higher priority that are ready too."""
+        """Event of the resets, after those of higher priority that are ready too."""
         first = sp.And(self.ready, *(self._precedes(other) for other in every))
         resets = {x: self.values.get(x, e) for x, e in self.told.resets.items()}
-        return Event(
-            self.name, _sign(first), 1, resets={**kept(resets), self.state: sp.S.Zero}
-        )
+        return Event(self.name, _sign(first), 1, resets={**kept(resets), self.state: sp.S.Zero})
 
     def _precedes(self, other: _Place) -> Any:
         mine, its = self.told.priority, other.told.priority
@@ -171,7 +172,7 @@ def _full(row: Sequence[_Place]) -> Event:
 
 
 def _false_again(row: Sequence[_Place]) -> Event:
-    """What waits is forgotten where the trigger is false again."""
+    """Event that clears the places where the trigger is false again."""
     resets = {place.state: sp.S.Zero for place in row}
     told = row[0].told
     return Event(f"end of the trigger of {told.name}", told.guard, -1, resets=resets)

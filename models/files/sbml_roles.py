@@ -183,7 +183,21 @@ class Roles:
     @cached_property
     def scope(self) -> Scope:
         """Meaning of names in formulas."""
-        return Scope(self.symbols, self.document.functions)
+        return Scope(self.symbols, self.document.functions, self.rates_of)
+
+    @cached_property
+    def rates_of(self) -> dict[str, sp.Expr]:
+        """Symbols of the rates of what changes by a rate; zero for what is constant."""
+        held = {*self.determined, *self.implicit}
+        names = (name for name in self.elements if name not in held)
+        return {n: sp.Symbol(self._rate(n)) if n in self.states else sp.S.Zero for n in names}
+
+    def _rate(self, name: str) -> str:
+        """Name of the rate of a state, which no element has."""
+        found = f"rate_of_{name}"
+        while found in self.document.by_id:
+            found += "_"
+        return found
 
     def formula(self, math: Element | None, what: str) -> Any:
         """The expression of a formula; `what` it is, in messages. A condition is 1 or 0."""

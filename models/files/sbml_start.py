@@ -49,10 +49,10 @@ def after_events(
         return dict(starts)
     sides, values = start.guards(starts), {**starts, **found}
     for _ in range(_MOST * len(system.events)):
-        event = start.next(sides, values)
-        if event is None:
+        following = start.next(sides, values)
+        if following is None:
             return values
-        values |= start.after(event, values)
+        values |= start.after(following, values)
     raise ValueError("events at the start follow from one another without an end")
 
 
@@ -90,7 +90,7 @@ class _Start:
         return found
 
     def after(self, event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What an event sets."""
+        """Values that an event sets."""
         return {name_of(x): self.now(e, values) for x, e in event.resets.items()}
 
     def guards(self, values: Mapping[str, Any]) -> dict[str, Any]:
