@@ -113,6 +113,11 @@ class _Evaluated:
         return function(*(known[name] for name in names))
 
 
+def _passes(direction: int, before: float, after: float) -> bool:
+    """Whether a guard passes zero, or rises from it."""
+    return before <= 0.0 <= after if direction > 0 else before >= 0.0 > after
+
+
 @dataclass(eq=False)
 class _Course:
     """One experiment: `known` are parameters of the model and of the tables now, `state` the
@@ -173,12 +178,12 @@ class _Course:
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
         self.state |= {name: v for name, v in changes.items() if name in self.names}
         after, armed = self._guards(period.time), self._armed()
-        for name in [n for n in armed if before[n] <= 0.0 <= after[n]]:
-            self._happen(name, period.time, before[name] < 0.0)
+        for name in [n for n, way in armed.items() if _passes(way, before[n], after[n])]:
+            self._happen(name, period.time, before[name] != 0.0)
 
     def _happen(self, name: str, time: float, passed: bool) -> None:
         """Reset the states by an event that the beginning of a period triggers; passed : whether
-        its guard was negative before."""
+        its guard was not zero before."""
         events = {e.name: e for e in self._events}
         if not passed and events[name].guard.atoms(AppliedUndef):
             raise ValueError(
@@ -204,10 +209,10 @@ class _Course:
         whole = self.file.model.written_out
         return {e.name: float(self.evaluate(whole(e.guard), now)) for e in self._events}
 
-    def _armed(self) -> list[str]:
-        """Names of events that may happen now."""
+    def _armed(self) -> dict[str, int]:
+        """Directions of the events that may happen now."""
         now = {**self.known, **self.state}
-        return [e.name for e in self._events if self.evaluate(e.when, now) > 0.0]
+        return {e.name: e.direction for e in self._events if self.evaluate(e.when, now) > 0.0}
 
     @property
     def _events(self) -> Sequence[Event]:
