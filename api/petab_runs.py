@@ -159,9 +159,8 @@ class _Course:
         changes = {n: float(self.evaluate(e, self.known)) for n, e in period.changes.items()}
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
         self._derive({*self.given, *changes})
-        starts = {x: e for x, e in self.file.starts.items() if x not in changes}
+        starts = self.file.starts_with({x: changes[x] for x in self.names if x in changes})
         self.state = {x: float(self.evaluate(e, self.known)) for x, e in starts.items()}
-        self.state |= {x: changes[x] for x in self.names if x in changes}
         begun = after_events(self.file.system, self.file.at_start, self.state, self.known)
         self.state = {name: float(value) for name, value in begun.items()}
 

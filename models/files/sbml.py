@@ -22,7 +22,7 @@ from kinesym.models.files.sbml_math import own_name, rated_in
 from kinesym.models.files.sbml_roles import Roles
 from kinesym.models.files.sbml_start import after_events, unrolled
 from kinesym.models.files.sbml_units import units_of
-from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
@@ -36,13 +36,20 @@ class FileModel(Displayed):
     start by name, a number or an expression of parameters. derived : the same of parameters that
     depend on others unless something else is said. at_start : of events that happen at the start,
     or as soon as time goes on, where their expression is not negative; starts do not have these
-    yet, see `after_events`.
+    yet, see `after_events`. formulas : of starts, which may depend on one another.
     """
 
     system: Model | Hybrid
     starts: Mapping[str, sp.Expr]
     derived: Mapping[str, sp.Expr] = field(default_factory=dict)
     at_start: Mapping[str, sp.Expr] = field(default_factory=dict)
+    formulas: Mapping[sp.Basic, sp.Expr] = field(default_factory=dict)
+
+    def starts_with(self, changes: Mapping[str, Any]) -> dict[str, sp.Expr]:
+        """Starts where some are told: formulas of others follow these."""
+        told = {name: real_expression(e, f"the start of {name}") for name, e in changes.items()}
+        formulas = {x: told.get(name_of(x), e) for x, e in self.formulas.items()}
+        return {**self.starts, **_starts_by(self.model, formulas), **told}
 
     @property
     def model(self) -> Model:
@@ -79,8 +86,7 @@ def model_of(document: Document, free: Iterable[str] = ()) -> FileModel:
     roles = Roles(document, frozenset(free))
     rows = _intermediates(roles)
     queue = events_of(roles, dict(rows))
-    starts = _starts(roles, dict(rows))
-    starts |= {name_of(x): e for x, e in queue.memory.items()}
+    formulas = {t: sp.S.Zero, **dict(rows), **_starts(roles), **queue.memory}
     derived = {
         own_name(name): roles.formula(roles.initially[name], f"the initial assignment of {name}")
         for name in roles.parameters.keys() & roles.initially.keys()
@@ -96,10 +102,9 @@ def model_of(document: Document, free: Iterable[str] = ()) -> FileModel:
         values={symbol: value for symbol, value in values.items() if value is not None},
         units=units_of(roles),
     )
-    if not queue.events:
-        return FileModel(model, starts, derived)
     model = model.extended(rates=dict.fromkeys(queue.memory, sp.S.Zero))
-    return FileModel(Hybrid(model, events=queue.events), starts, derived, queue.at_start)
+    system = Hybrid(model, events=queue.events) if queue.events else model
+    return FileModel(system, _starts_by(model, formulas), derived, queue.at_start, formulas)
 
 
 def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
@@ -114,13 +119,6 @@ def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
             if name in roles.determined:
                 rows[roles.determined[name]] = roles.formula(math, f"{kind} {name}")
     rows |= _rates(roles, rows)
-    for name in roles.initially.keys() & roles.determined.keys():
-        e = rows[roles.determined[name]]
-        if _within(e, rows) & {t, *roles.states.values()}:
-            raise ValueError(
-                f"the initial assignment of {name}, which is constant, holds what changes; that is "
-                "not read"
-            )
     return _ordered(rows)
 
 
@@ -138,15 +136,6 @@ def _rates(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[sp.Symbol, s
         rest = e.xreplace({mine: sp.S.Zero}).xreplace(own)
         found[rate] = -rest / e.diff(mine)
         asked += [a for a in atoms_of(rest) if a in of]
-    return found
-
-
-def _within(e: sp.Expr, rows: Mapping[sp.Symbol, sp.Expr]) -> set[Any]:
-    """Atoms of an expression and of what is determined in it."""
-    found, new = set[Any](), atoms_of(e)
-    while new:
-        found |= new
-        new = {a for name in new & rows.keys() for a in atoms_of(rows[name])} - found
     return found
 
 
@@ -211,8 +200,8 @@ def _stoichiometry(roles: Roles, reference: Element) -> sp.Expr:
     return number(1.0 if value is None else value)
 
 
-def _starts(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[str, sp.Expr]:
-    """Values of states at the start, as numbers or expressions of parameters."""
+def _starts(roles: Roles) -> dict[Any, sp.Expr]:
+    """Formulas of states at the start."""
     given = dict[Any, sp.Expr]()
     for name, x in roles.states.items():
         value = roles.value(name)
@@ -222,9 +211,12 @@ def _starts(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[str, sp.Exp
             given[x] = number(value)
         elif name not in roles.implicit:
             raise ValueError(f"{name} has no value at the start")
-    fixed = {t: sp.S.Zero, **rows, **given}
-    order = _ordered({x: e for x, e in fixed.items()})
+    return given
+
+
+def _starts_by(model: Model, formulas: Mapping[Any, sp.Expr]) -> dict[str, sp.Expr]:
+    """Values of states at the start, as numbers or expressions of parameters."""
     found = dict[Any, sp.Expr]()
-    for symbol, e in order:
+    for symbol, e in _ordered(formulas):
         found[symbol] = e.xreplace({a: found[a] for a in atoms_of(e) & found.keys()})
-    return {own_name(name): found[x] for name, x in roles.states.items() if x in found}
+    return {name_of(x): found[x] for x in model.states if x in found}

@@ -23,7 +23,7 @@ from kinesym.models.files.sbml_roles import Roles
 from kinesym.models.files.sbml_start import unrolled
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.events import Event, line_in_time
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import check_known, name_of, t
 
 #: Share of a time or level by which what is after, or beyond it, is so.
 _JUST_AFTER = 1e-11
@@ -94,7 +94,7 @@ def _changes(one: Told, other: Told, rows: Mapping[Any, sp.Expr]) -> bool:
 def _told(roles: Roles, rows: Mapping[Any, sp.Expr], e: Element, number: int) -> Told:
     """An event, as an element of the file tells it."""
     name = e.get("id") or e.get("name") or f"event {number}"
-    trigger, moving = e.find("trigger"), moving_in(roles)
+    trigger, moving = e.find("trigger"), _moving(roles, rows)
     condition = roles.condition(math_of(trigger), f"the trigger of event {name}")
     guard = guard_of(condition, name, moving)
     initially, persistent = (
@@ -109,11 +109,13 @@ def _told(roles: Roles, rows: Mapping[Any, sp.Expr], e: Element, number: int) ->
         for what in ("delay", "priority")
         if (math := math_of(e.find(what))) is not None
     }
-    resets = {
-        roles.states[what]: roles.formula(math_of(a), f"event {name}, {what}")
-        for a in listed(e, "EventAssignments")
-        for what in (a.get("variable", ""),)
-    }
+    resets = dict[Any, sp.Expr]()
+    for a in listed(e, "EventAssignments"):
+        what = a.get("variable", "")
+        check_known(what, roles.states, f"event {name} sets {what}, which follows from a formula")
+        if roles.states[what] in resets:
+            raise ValueError(f"event {name} sets {what} twice")
+        resets[roles.states[what]] = roles.formula(math_of(a), f"event {name}, {what}")
     line = line_in_time(unrolled(guard, rows))
     return Told(
         name,
@@ -145,18 +147,17 @@ def _diluted(roles: Roles, resets: Mapping[Any, sp.Expr]) -> dict[Any, sp.Expr]:
     return found
 
 
-def moving_in(roles: Roles) -> set[Any]:
-    """Symbols of what changes by more than events."""
-    names = {*roles.states, *roles.determined}
+def _moving(roles: Roles, rows: Mapping[Any, sp.Expr]) -> set[Any]:
+    """Symbols of what changes by more than events; rows : what formulas determine."""
     held = roles.set_by_events - roles.rates.keys() - roles.changes.keys() - roles.diluted
-    return {t, *(roles.symbols[name] for name in names - held)}
+    found = {t, *(x for name, x in roles.states.items() if name not in held)}
+    return found | {s for s in roles.determined.values() if _moves(unrolled(s, rows), found)}
 
 
-def _moves(condition: Any, moving: Set[Any]) -> bool:
-    held = (
-        condition.atoms(AppliedUndef) - moving
-    )  # functions of time, which is no atom of them here
-    return bool(atoms_of(condition.xreplace({x: sp.Dummy() for x in held})) & moving)
+def _moves(e: Any, moving: Set[Any]) -> bool:
+    """Whether an expression holds what moves."""
+    held = {x: sp.Dummy() for x in e.atoms(AppliedUndef) - moving}  # which are functions of t, too
+    return bool(atoms_of(e.xreplace(held)) & moving)
 
 
 def guard_of(condition: Any, name: str, moving: Set[Any]) -> sp.Expr:
@@ -173,6 +174,8 @@ def guard_of(condition: Any, name: str, moving: Set[Any]) -> sp.Expr:
             return condition.gts - condition.lts + _beside(condition, moving)
         case sp.StrictGreaterThan() | sp.StrictLessThan():
             return condition.gts - condition.lts - _beside(condition, moving)
+        case sp.Xor() | sp.Implies() | sp.Not():
+            return guard_of(sp.to_nnf(condition, simplify=False), name, moving)
     raise ValueError(f"the trigger of event {name} is {condition}, which is not read")
 
 
@@ -181,8 +184,8 @@ def _beside(condition: Any, moving: Set[Any]) -> sp.Expr:
     after another event has set a state to that number. A strict one on time is met just after, so
     that a sample at that time shows the state before."""
     guard = condition.gts - condition.lts
-    if not guard.atoms(AppliedUndef) and (by_time := guard.diff(t)).is_number:
+    if not _moves(guard, moving - {t}) and (by_time := guard.diff(t)).is_number:
         strict = isinstance(condition, sp.StrictGreaterThan | sp.StrictLessThan)
         return _JUST_AFTER * (1 + t) if strict and by_time > 0 else sp.S.Zero
-    fixed = [e for e in condition.args if not e.atoms(AppliedUndef) and not atoms_of(e) & moving]
+    fixed = [e for e in condition.args if not _moves(e, moving) and not e.atoms(AppliedUndef)]
     return _JUST_AFTER * sp.Abs(fixed[0]) if fixed else sp.S.Zero

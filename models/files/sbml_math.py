@@ -120,6 +120,11 @@ def names_in(math: Element) -> set[str]:
     return {(e.text or "").strip() for e in math.iter("ci")}
 
 
+def has_time(math: Element) -> bool:
+    """Whether a formula holds the time."""
+    return any(_meant(e) == "time" for e in math.iter("csymbol"))
+
+
 def rated_in(e: Element) -> set[str]:
     """Names of what `rateOf` is asked of in an element."""
     applied = (a for a in e.iter("apply") if len(a) == 2 and _meant(a[0]) == "rateOf")
@@ -231,6 +236,8 @@ def applied(name: str, given: Sequence[Any]) -> Any:
     for other numbers of arguments, and for what is not read."""
     if name in _LOGICAL and (len(given) == 1) == (name == "not"):
         return _LOGICAL[name](*map(as_condition, given))
+    if name == "piecewise" and given and not any(isinstance(e, sp.Expr) for e in given):
+        return _cases(given)
     if name == "piecewise" and given:
         pairs = zip(given[::2], map(as_condition, given[1::2]), strict=False)
         last = [(as_number(given[-1]), True)] if len(given) % 2 else []
@@ -243,6 +250,14 @@ def applied(name: str, given: Sequence[Any]) -> Any:
     if name in _OF_ONE and len(of) == 1:
         return _OF_ONE[name](of[0])
     return _arithmetic(name, of)
+
+
+def _cases(given: Sequence[Any]) -> Any:
+    """Pieces that are conditions, as one; false where none holds."""
+    found = given[-1] if len(given) % 2 else sp.false
+    for value, condition in reversed([*zip(given[::2], given[1::2], strict=False)]):
+        found = sp.Or(sp.And(condition, value), sp.And(sp.Not(condition), found))
+    return found
 
 
 def _arithmetic(name: str, of: Sequence[Any]) -> Any:

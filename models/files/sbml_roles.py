@@ -5,6 +5,7 @@ Sections are those of SBML Level 3 Version 2 Core (https://sbml.org/specificatio
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +23,14 @@ from kinesym.models.files.sbml_document import (
     references,
     value_of,
 )
-from kinesym.models.files.sbml_math import Scope, as_number, formula_of, names_in, own_name
+from kinesym.models.files.sbml_math import (
+    Scope,
+    as_number,
+    formula_of,
+    has_time,
+    names_in,
+    own_name,
+)
 from kinesym.symbolic.names import check_known, t
 
 
@@ -156,10 +164,28 @@ class Roles:
         return {n for n in every if self.home(n) in changing and not self.is_amount(n)}
 
     @cached_property
+    def _moving(self) -> set[str]:
+        """Names of states that change."""
+        found = {*self.rates, *self.changes, *self.set_by_events, *self.implicit, *self.diluted}
+        return found - self.assignments.keys()
+
+    @cached_property
+    def _kept(self) -> set[str]:
+        """Constants that are at all times what initial assignments make of states at the start."""
+        bodies = {name: body for name, (_, body) in self.document.functions.items()}
+        formulas = {**bodies, **self.assignments, **self.laws, **self.initially}
+        own = {n: math for n, math in formulas.items() if n not in self._moving | self.free}
+        found, old = {*self._moving}, -1
+        while len(found) > old:
+            old = len(found)
+            found |= {n for n, math in own.items() if math is not None and _has(math, found)}
+        return found & own.keys() & self.initially.keys()
+
+    @cached_property
     def states(self) -> dict[str, AppliedUndef]:
         """States, as functions of time."""
-        moving = {*self.rates, *self.changes, *self.set_by_events, *self.implicit, *self.diluted}
-        names = (name for name in self.elements if name in moving - self.assignments.keys())
+        moving = self._moving | self._kept
+        names = (name for name in self.elements if name in moving)
         return {name: sp.Function(own_name(name))(t) for name in names}
 
     @cached_property
@@ -251,3 +277,8 @@ class Roles:
                 "concentration"
             )
         return found if amount or size is None or found is None else found / size
+
+
+def _has(math: Element, names: Set[str]) -> bool:
+    """Whether a formula holds one of these names, or time."""
+    return bool(names_in(math) & names) or has_time(math)

@@ -70,8 +70,8 @@ def content(node):
             pieces = zip(map(content, pairs[::2]), map(content, pairs[1::2]), strict=True)
             rows = "".join(f"<piece>{value}{condition}</piece>" for value, condition in pieces)
             return f"<piecewise>{rows}<otherwise>{content(last)}</otherwise></piecewise>"
-        case ast.Call(ast.Name("exp"), args):
-            return apply("<exp/>", *args)
+        case ast.Call(ast.Name("exp" | "floor" | "xor" | "implies" as name), args):
+            return apply(f"<{name}/>", *args)
         case ast.Call(ast.Name("delay" | "rateOf" as name), args):
             return apply(f'<csymbol definitionURL="{URL}{name}"> d </csymbol>', *args)
         case ast.Call(ast.Name(name), args):
@@ -300,6 +300,44 @@ def test_initial_assignments_follow_parameters(written):
     assert a == pytest.approx(2.25 * np.exp(-1.5 * TIME), rel=1e-8)
 
 
+def test_constants_that_are_what_states_are_at_the_start(written):
+    """p is twice a at the start, and b is p; where another value of a is told, they follow it."""
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment()],
+            Species=[species("a", concentration=3), species("b")],
+            Parameters=[parameter("p"), parameter("r")],
+            InitialAssignments=[
+                initially("p", "2*a + time"),
+                initially("b", "p"),
+                initially("r", "fade"),
+            ],
+            Reactions=[reaction("fade", "0.5*a", [("a", 1)])],
+        )
+    )
+    a, p, r = course(file, TIME, ["a", "p", "r"])
+    assert a == pytest.approx(3 * np.exp(-0.5 * TIME), rel=1e-8)
+    assert (p.tolist(), r.tolist()) == ([6.0] * len(TIME), [1.5] * len(TIME))
+    assert file.starts_with({"a": 5}) == {"a": 5, "b": 10, "p": 10, "r": 2.5}
+
+
+def test_a_local_parameter_by_the_name_of_another(written):
+    law = reaction("r", "k*a", [("a", 1)]).replace(
+        "</kineticLaw>",
+        '<listOfLocalParameters><localParameter id="k" value="0.5"/></listOfLocalParameters>'
+        "</kineticLaw>",
+    )
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment()],
+            Species=[species("a", concentration=1)],
+            Parameters=[parameter("r_k", 7), parameter("k", 9)],
+            Reactions=[law],
+        )
+    )
+    assert course(file, TIME, ["a"])[0] == pytest.approx(np.exp(-0.5 * TIME), rel=1e-8)
+
+
 def test_an_algebraic_rule(written):
     file = ks.sbml.read(
         written(
@@ -473,6 +511,16 @@ ORDERS = {
         ("time >= 1.5", {}, {"n": "n + m"}),
         6.0,
     ),
+    "a level that a rounded value comes to": (
+        ("y >= 1", {}, {"n": "n + x + 10"}),
+        11.0,
+    ),
+    "conditions of conditions": (
+        ("xor(x > 0.5, x > 1.5)", {}, {"n": "n + 1"}),
+        ("piecewise(x > 1, x < 1.5, x > 1.8)", {}, {"n": "n + 10"}),
+        ("implies(x > 0.5, x > 1.2)", {}, {"n": "n + 100"}),
+        121.0,
+    ),
     "a level that is set": (
         ("time >= 1", {}, {"x": "3"}),
         ("x >= 3", {}, {"n": "n + 1"}),
@@ -513,8 +561,9 @@ def test_events_in_order(written, name):
             parameter("x", 0, "false"),
             parameter("n", 0, "false"),
             parameter("m", 1, "false"),
+            parameter("y", None, "false"),
         ],
-        Rules=[rule("rate", "1", "x")],
+        Rules=[rule("rate", "1", "x"), rule("assignment", "floor(x)", "y")],
         Events=events,
     )
     (n,) = course(ks.sbml.read(path), np.array([0.0, 0.3, 2.0]), ["n"])
@@ -773,6 +822,14 @@ def test_a_condition_as_a_number(written):
                 "Rules": [rule("rate", "1", "a"), rule("assignment", "2", "a")],
             },
             "a has an assignment rule and a rate rule",
+        ),
+        (
+            {
+                "Parameters": [parameter("a", 1, "false")],
+                "Rules": [rule("assignment", "2", "a")],
+                "Events": [event("e", "time > 1", a="3")],
+            },
+            "event e sets a, which follows from a formula",
         ),
         ({"Rules": ["<odd/>"]}, "odd in listOfRules, which is not read"),
     ],
