@@ -54,7 +54,9 @@ def read(path: str | Path) -> Problem:
         changed = {n for each in tables.experiments.values() for p in each for n in p.changes}
         with naming(tables.model.name):
             document = document_of(tables.model)
-            model = model_of(document, changed | tables.parameters.keys())
+            later = {n for each in tables.experiments.values() for p in each[1:] for n in p.changes}
+            free = changed | tables.parameters.keys()
+            model = model_of(document, free, later if reader is petab_v2 else ())
         for name in ("true", "false", "inf"):
             if name in document.by_id:
                 raise ValueError(f"{name} is a word of formulas, and a name in the model")

@@ -275,6 +275,7 @@ class _Translation:
     def _initial(self, experiment: str) -> dict[str, Any]:
         before, period = self._periods(experiment)
         changes = self._changes(before or period)[1]
-        starts = self.file.starts_with(changes)
-        begun = after_events(self.file.system, self.file.at_start, starts, {})
+        begin = period.time if before is None else 0.0
+        starts = self.file.starts_with(changes, begin)
+        begun = after_events(self.file.system, self.file.at_start, starts, {}, begin)
         return {**begun, **self._told.starts}

@@ -159,9 +159,11 @@ class _Course:
         changes = {n: float(self.evaluate(e, self.known)) for n, e in period.changes.items()}
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
         self._derive({*self.given, *changes})
-        starts = self.file.starts_with({x: changes[x] for x in self.names if x in changes})
+        begin = 0.0 if period.time == -inf else period.time
+        told = {x: changes[x] for x in self.names if x in changes}
+        starts = self.file.starts_with(told, begin)
         self.state = {x: float(self.evaluate(e, self.known)) for x, e in starts.items()}
-        begun = after_events(self.file.system, self.file.at_start, self.state, self.known)
+        begun = after_events(self.file.system, self.file.at_start, self.state, self.known, begin)
         self.state = {name: float(value) for name, value in begun.items()}
 
     def _derive(self, told: Collection[str]) -> None:

@@ -45,10 +45,11 @@ class FileModel(Displayed):
     at_start: Mapping[str, sp.Expr] = field(default_factory=dict)
     formulas: Mapping[sp.Basic, sp.Expr] = field(default_factory=dict)
 
-    def starts_with(self, changes: Mapping[str, Any]) -> dict[str, sp.Expr]:
-        """Starts where some are told: formulas of others follow these."""
+    def starts_with(self, changes: Mapping[str, Any], time: float = 0.0) -> dict[str, sp.Expr]:
+        """Starts at a time, where some are told: formulas of others follow these."""
         told = {name: real_expression(e, f"the start of {name}") for name, e in changes.items()}
         formulas = {x: told.get(name_of(x), e) for x, e in self.formulas.items()}
+        formulas[t] = sp.Float(time)
         return {**self.starts, **_starts_by(self.model, formulas), **told}
 
     @property
@@ -80,10 +81,10 @@ def read(path: str | Path) -> FileModel:
         return replace(file, starts=starts, at_start={})
 
 
-def model_of(document: Document, free: Iterable[str] = ()) -> FileModel:
+def model_of(document: Document, free: Iterable[str] = (), later: Iterable[str] = ()) -> FileModel:
     """The model of a document; free : what is a parameter though an initial assignment determines
-    it."""
-    roles = Roles(document, frozenset(free))
+    it; later : what others change after the start, which initial assignments do not follow."""
+    roles = Roles(document, frozenset(free), frozenset(later))
     rows = _intermediates(roles)
     queue = events_of(roles, dict(rows))
     formulas = {t: sp.S.Zero, **dict(rows), **_starts(roles), **queue.memory}

@@ -37,10 +37,12 @@ from kinesym.symbolic.names import check_known, t
 @dataclass(frozen=True, eq=False)
 class Roles:
     """Roles of the elements of a document, by their names. free : what is a parameter, though an
-    initial assignment determines it, as somebody will say otherwise."""
+    initial assignment determines it, as somebody will say otherwise. later : what somebody will
+    change after the start."""
 
     document: Document
     free: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
 
     @cached_property
     def elements(self) -> dict[str, Element]:
@@ -171,11 +173,12 @@ class Roles:
 
     @cached_property
     def _kept(self) -> set[str]:
-        """Constants that are at all times what initial assignments make of states at the start."""
+        """Constants that are at all times what initial assignments make at the start of states, and
+        of what changes later."""
         bodies = {name: body for name, (_, body) in self.document.functions.items()}
         formulas = {**bodies, **self.assignments, **self.laws, **self.initially}
         own = {n: math for n, math in formulas.items() if n not in self._moving | self.free}
-        found, old = {*self._moving}, -1
+        found, old = {*self._moving, *self.later}, -1
         while len(found) > old:
             old = len(found)
             found |= {n for n, math in own.items() if math is not None and _has(math, found)}

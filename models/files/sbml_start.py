@@ -27,18 +27,20 @@ def after_events(
     at_start: Mapping[str, sp.Expr],
     starts: Mapping[str, Any],
     known: Mapping[str, float],
+    time: float = 0.0,
 ) -> dict[str, Any]:
     """Values of states by name after the events that happen at the start, section 4.12.2, with the
     values before any of them, and then those that follow from these.
 
     at_start : by names of events, expressions that are not negative where these happen. starts :
     values before them, numbers or expressions of parameters. known : parameters that have these
-    values whatever happens. Raises `ValueError` where an event happens by the values of the model,
-    but others might prevent it, where two at once set one state, and where no end is seen.
+    values whatever happens. time : of the start. Raises `ValueError` where an event happens by
+    the values of the model, but others might prevent it, where two at once set one state, and
+    where no end is seen.
     """
     if not isinstance(system, Hybrid) or not at_start:
         return dict(starts)
-    start = _Start(system, {sp.Symbol(name): value for name, value in known.items()})
+    start = _Start(system, {sp.Symbol(name): value for name, value in known.items()}, time)
     due, found = start.due(at_start, starts), dict[str, Any]()
     for event in due:
         for name, value in start.after(event, starts).items():
@@ -58,17 +60,18 @@ def after_events(
 
 @dataclass(frozen=True)
 class _Start:
-    """Events at the start. known : parameters that have these values whatever happens."""
+    """Events at the start, a time. known : parameters that have these values whatever happens."""
 
     system: Hybrid
     known: Mapping[sp.Symbol, float]
+    time: float
 
     def now(self, e: Any, values: Mapping[str, Any]) -> sp.Expr:
         """An expression where states have these values."""
         model = self.system.model
         place = {x: values[name_of(x)] for x in model.states if name_of(x) in values}
         place = {x: real_expression(value, f"the start of {x}") for x, value in place.items()}
-        rows = {**dict(model.intermediates), **place, t: sp.S.Zero}
+        rows = {**dict(model.intermediates), **place, t: sp.Float(self.time)}
         return unrolled(real_expression(e, "a start"), rows).subs(self.known)
 
     def due(self, at_start: Mapping[str, sp.Expr], values: Mapping[str, Any]) -> list[Event]:

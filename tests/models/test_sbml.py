@@ -7,6 +7,10 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.models.files.petab import Measurement, Observable, Period, Tables
+from kinesym.models.files.sbml import model_of
+from kinesym.models.files.sbml_document import document_of
+from kinesym.petab_runs import simulated
 
 HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>'
@@ -319,6 +323,27 @@ def test_constants_that_are_what_states_are_at_the_start(written):
     assert a == pytest.approx(3 * np.exp(-0.5 * TIME), rel=1e-8)
     assert (p.tolist(), r.tolist()) == ([6.0] * len(TIME), [1.5] * len(TIME))
     assert file.starts_with({"a": 5}) == {"a": 5, "b": 10, "p": 10, "r": 2.5}
+
+
+def test_initial_assignments_are_of_the_first_period(written):
+    """Of experiments in PEtab 2, of which one begins at -1."""
+    path = written(
+        Parameters=[
+            parameter("p", 2),
+            parameter("q"),
+            parameter("x", 0, "false"),
+            parameter("n", 0, "false"),
+        ],
+        InitialAssignments=[initially("q", "3*p")],
+        Rules=[rule("rate", "q", "x")],
+        Events=[event("from_zero", "time >= 0", "false", n="n + 100")],
+    )
+    file = model_of(document_of(path), {"p"}, {"p"})
+    shown = Observable("o", sp.Symbol("x") + sp.Symbol("n"), sp.S.One, (), (), "normal", "lin")
+    rows = [Measurement("o", "", time, 1.0, (), (), "") for time in (-0.5, 0.5, 2.0)]
+    periods = {"": [Period(-1.0, {"p": sp.Integer(4)}), Period(1.0, {"p": sp.Integer(5)})]}
+    found = simulated(Tables("", path, {}, {"o": shown}, periods, rows), file, {})
+    assert found.simulation == pytest.approx([6.0, 118.0, 136.0], rel=1e-9)
 
 
 def test_a_local_parameter_by_the_name_of_another(written):
