@@ -30,6 +30,8 @@ _SHORTEST = 1e4
 _LONGEST = 1e12
 #: Change of a state over such a run that is none.
 _STEADY = 1e-9
+#: Events at the beginning of a period beyond which they are taken to go on for ever, per event.
+_MOST = 10
 #: Options of all runs.
 _STEPS: Mapping[str, Any] = {"method": "radau-5", "rtol": 1e-10, "atol": 1e-16, "progress": False}
 
@@ -178,31 +180,35 @@ class _Course:
         changes = {n: float(self.evaluate(e, now)) for n, e in period.changes.items()}
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
         self.state |= {name: v for name, v in changes.items() if name in self.names}
-        after, armed = self._guards(period.time), self._armed()
-        for name in [n for n, way in armed.items() if _passes(way, before[n], after[n])]:
-            self._happen(name, period.time, before[name] != 0.0)
+        self._happen(period.time, before)
 
-    def _happen(self, name: str, time: float, passed: bool) -> None:
-        """Reset the states by an event that the beginning of a period triggers; passed : whether
-        its guard was not zero before."""
-        events = {e.name: e for e in self._events}
-        if not passed and events[name].guard.atoms(AppliedUndef):
+    def _happen(self, time: float, sides: dict[str, float]) -> None:
+        """Reset the states by events that the beginning of a period triggers, and those that follow
+        from them, in their order; sides : guards before it."""
+        for _ in range(_MOST * len(self._events) + 1):
+            now, armed = self._guards(time), self._armed(time)
+            ways = {e.name: e.direction for e in self._events}
+            passed = [n for n in armed if _passes(ways[n], sides[n], now[n])]
+            if not passed:
+                return
+            name, old = passed[0], sides[passed[0]]
+            # the others are known on the sides on which they are, at zero beyond it
+            sides |= {n: g or ways[n] * inf for n, g in now.items() if n not in passed}
+            sides[name] = ways[name] * inf
+            self._reset(name, time, old)
+        raise ValueError(f"events follow from one another without an end at time {time:g}")
+
+    def _reset(self, name: str, time: float, side: float) -> None:
+        """Reset the states by an event; side : its guard before."""
+        event = next(e for e in self._events if e.name == name)
+        if side == 0.0 and event.guard.atoms(AppliedUndef):
             raise ValueError(
                 f"event {name} is at its trigger as the period at {time:g} begins, which is not "
                 "read"
             )
         now = {**self.known, **self.state, "time": time}
-        guards = self._guards(time)
-        resets = {
-            name_of(x): self.file.model.written_out(e) for x, e in events[name].resets.items()
-        }
-        self.state |= {x: float(self.evaluate(e, now)) for x, e in resets.items()}
-        for other, guard in self._guards(time).items():
-            if guards[other] < 0.0 <= guard:
-                raise ValueError(
-                    f"event {other} follows from {name} as the period at {time:g} begins, which is "
-                    "not read"
-                )
+        rows = {name_of(x): self.file.model.written_out(e) for x, e in event.resets.items()}
+        self.state |= {x: float(self.evaluate(e, now)) for x, e in rows.items()}
 
     def _guards(self, time: float) -> dict[str, float]:
         """Guards of the events, which happen where they rise through zero."""
@@ -210,10 +216,10 @@ class _Course:
         whole = self.file.model.written_out
         return {e.name: float(self.evaluate(whole(e.guard), now)) for e in self._events}
 
-    def _armed(self) -> dict[str, int]:
-        """Directions of the events that may happen now."""
-        now = {**self.known, **self.state}
-        return {e.name: e.direction for e in self._events if self.evaluate(e.when, now) > 0.0}
+    def _armed(self, time: float) -> list[str]:
+        """Names of the events that may happen now."""
+        now = {**self.known, **self.state, "time": time}
+        return [e.name for e in self._events if self.evaluate(e.when, now) > 0.0]
 
     @property
     def _events(self) -> Sequence[Event]:

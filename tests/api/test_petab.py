@@ -397,6 +397,20 @@ def test_periods_that_differ_between_experiments():
     assert made.gradient(point) == pytest.approx(made.gradient(point, "forward"), rel=1e-12)
 
 
+def test_jumps_of_equations_that_unknowns_move():
+    """A falls at 2 k before m and at k after it: A = exp(-k (t + min(t, m)))."""
+    fall = sp.Piecewise((2, ks.t < sp.Symbol("m")), (1, True))
+    made = shooting_of(*periods(lambda x, k, m: -k * fall * x, [], []))
+    k, m, times = 0.4, 1.3, np.arange(1.0, 5.0)
+    spent, passed = times + np.minimum(times, m), times > m
+    a = np.exp(-k * spent)
+    slopes = np.array([-spent * a, 1.0 - passed * k * a])
+    expected = 2 * 2 * slopes @ (a + m - 0.3 * times)  # of two experiments
+    point = made.pack({"k": k, "m": m})
+    assert made.gradient(point) == pytest.approx(expected, rel=1e-6)
+    assert made.cost(point) == pytest.approx(2 * np.sum((a + m - 0.3 * times) ** 2), rel=1e-7)
+
+
 def test_names_in_a_guess(suite):
     problem = ks.petab.read(suite / "v2.0.0" / "sbml" / "0026" / "_0026.yaml")
     with pytest.raises(ValueError, match="k9 is no parameter of the problem"):

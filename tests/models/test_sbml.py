@@ -346,6 +346,31 @@ def test_initial_assignments_are_of_the_first_period(written):
     assert found.simulation == pytest.approx([6.0, 118.0, 136.0], rel=1e-9)
 
 
+def test_events_that_follow_as_a_period_begins(written):
+    """x is 3 more from 1.5 on, 4.417: doubled first, so that n counts, and then 2 more than it was;
+    the late one is 1 after that, with 10 more, and n counts again."""
+    path = written(
+        Parameters=[parameter("x", 3, "false"), parameter("n", 0, "false")],
+        Rules=[rule("rate", "-x/2", "x")],
+        Events=[
+            event("late", "x > 3", more=waits(delay="1"), x="x + 10"),
+            event("last", "x > 3.1", x="x + 2"),
+            event("doubled", "x > 3.5", more=waits("1"), x="2*x"),
+            event("counted", "x > 8", more=waits("3"), n="n + 1"),
+        ],
+    )
+    file = model_of(document_of(path), {"x"})
+    shown = Observable(
+        "o", sp.Symbol("x") + 100 * sp.Symbol("n"), sp.S.One, (), (), "normal", "lin"
+    )
+    rows = [Measurement("o", "", time, 1.0, (), (), "") for time in (1.5, 2.0, 3.0)]
+    periods = {"": [Period(0.0, {}), Period(1.5, {"x": sp.Symbol("x") + 3})]}
+    found = simulated(Tables("", path, {}, {"o": shown}, periods, rows), file, {})
+    x = 3 * np.exp(-0.75) + 3
+    expected = [x + 102, (x + 2) * np.exp(-0.25) + 100, (x + 10) * np.exp(-0.25) + 200]
+    assert found.simulation == pytest.approx(expected, rel=1e-8)
+
+
 def test_a_local_parameter_by_the_name_of_another(written):
     law = reaction("r", "k*a", [("a", 1)]).replace(
         "</kineticLaw>",
