@@ -21,7 +21,6 @@ from kinesym.models.files.sbml_math import own_name
 from kinesym.models.files.sbml_queue import Queue, Told, queued
 from kinesym.models.files.sbml_roles import Roles
 from kinesym.models.files.sbml_start import unrolled
-from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid.events import Event, line_in_time
 from kinesym.symbolic.names import check_known, name_of, t
 
@@ -33,7 +32,8 @@ def events_of(roles: Roles, rows: Mapping[Any, sp.Expr]) -> Queue:
     """Events, in the order of the file; section 4.12. Those with the same trigger are one, as all
     use the values that were before any of them, unless they wait for one another. rows : what
     formulas determine."""
-    every = [_told(roles, rows, e, k) for k, e in enumerate(roles.document.each("Events"))]
+    elements, moving = roles.document.each("Events"), _moving(roles, rows)
+    every = [_told(roles, rows, moving, e, k) for k, e in enumerate(elements)]
     for one, other in combinations(every, 2):
         _check_order(one, other)
     kept = partial(_with_diluted, roles)
@@ -87,14 +87,16 @@ def _may_meet(one: Told, other: Told) -> bool:
 def _changes(one: Told, other: Told, rows: Mapping[Any, sp.Expr]) -> bool:
     """Whether an event sets what another one sets or, with it, looks at."""
     needed = [*(() if other.persistent else (other.guard,)), *other.resets.values()]
-    atoms = set[Any]().union(*(atoms_of(unrolled(e, rows)) for e in needed))
+    atoms = set[Any]().union(*(_within(e, rows) for e in needed))
     return bool(one.resets.keys() & (atoms | other.resets.keys()))
 
 
-def _told(roles: Roles, rows: Mapping[Any, sp.Expr], e: Element, number: int) -> Told:
+def _told(
+    roles: Roles, rows: Mapping[Any, sp.Expr], moving: Set[Any], e: Element, number: int
+) -> Told:
     """An event, as an element of the file tells it."""
     name = e.get("id") or e.get("name") or f"event {number}"
-    trigger, moving = e.find("trigger"), _moving(roles, rows)
+    trigger = e.find("trigger")
     condition = roles.condition(math_of(trigger), f"the trigger of event {name}")
     guard = guard_of(condition, name, moving)
     initially, persistent = (
@@ -116,7 +118,8 @@ def _told(roles: Roles, rows: Mapping[Any, sp.Expr], e: Element, number: int) ->
         if roles.states[what] in resets:
             raise ValueError(f"event {name} sets {what} twice")
         resets[roles.states[what]] = roles.formula(math_of(a), f"event {name}, {what}")
-    line = line_in_time(unrolled(guard, rows))
+    alone = not _within(guard, rows) & {*roles.states.values()}
+    line = line_in_time(unrolled(guard, rows)) if alone else None
     return Told(
         name,
         guard,
@@ -151,13 +154,28 @@ def _moving(roles: Roles, rows: Mapping[Any, sp.Expr]) -> set[Any]:
     """Symbols of what changes by more than events; rows : what formulas determine."""
     held = roles.set_by_events - roles.rates.keys() - roles.changes.keys() - roles.diluted
     found = {t, *(x for name, x in roles.states.items() if name not in held)}
-    return found | {s for s in roles.determined.values() if _moves(unrolled(s, rows), found)}
+    return found | {s for s in roles.determined.values() if _within(s, rows) & found}
 
 
 def _moves(e: Any, moving: Set[Any]) -> bool:
     """Whether an expression holds what moves."""
-    held = {x: sp.Dummy() for x in e.atoms(AppliedUndef) - moving}  # which are functions of t, too
-    return bool(atoms_of(e.xreplace(held)) & moving)
+    return bool(_symbols(e) & moving)
+
+
+def _symbols(e: Any) -> set[Any]:
+    """Symbols and functions of time in an expression, without the time of these."""
+    functions = e.atoms(AppliedUndef)
+    places = {x: sp.Dummy() for x in functions}
+    return {*functions, *(e.xreplace(places).atoms(sp.Symbol) - {*places.values()})}
+
+
+def _within(e: Any, rows: Mapping[Any, sp.Expr]) -> set[Any]:
+    """Symbols and functions in an expression, and in what determines them."""
+    found, new = set[Any](), _symbols(e)
+    while new:
+        found |= new
+        new = set[Any]().union(*(_symbols(rows[s]) for s in new & rows.keys())) - found
+    return found
 
 
 def guard_of(condition: Any, name: str, moving: Set[Any]) -> sp.Expr:
