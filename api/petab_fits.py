@@ -150,8 +150,9 @@ class _Translation:
         for name, (first, *_) in self.tables.experiments.items():
             if first.time == -inf and isinstance(self.file.system, Hybrid):
                 raise ValueError(
-                    f"experiment {name} begins in a steady state of a model with events, which is "
-                    "not fitted yet"
+                    f"experiment {name} begins in a steady state of a model with events, which "
+                    "may happen before it; that is simulated, and not fitted yet: write the steady "
+                    "state as formulas of the conditions"
                 )
         for row in self.tables.measurements:
             if row.time == inf:

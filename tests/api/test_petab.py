@@ -152,6 +152,8 @@ def test_a_steady_state_that_is_none(suite, tmp_path):
         ("observables.tsv", "\t1\n", "\t-1\n", "obs_a, .*, line 2: its noise is -1 at time 0"),
         ("observables.tsv", "\tA\t", "\tt*A\t", "t_ in A.t_ has no value"),
         ("conditions.tsv", "a0", "a7", "experiment c0: there is no a7 to be set"),
+        ("conditions.tsv", "a0", "k1", "experiment c0: k1 is to be estimated, and set"),
+        ("parameters.tsv", "\t1\n", "\t\n", "parameters.tsv, line .: column estimate is empty"),
         ("parameters.tsv", "\nk1\t", "\nA\t", "parameter A is no parameter of the model"),
         ("parameters.tsv", "\t10\t", "\t-10\t", "parameter .*: bounds 0 and -10"),
         ("0002.yaml", "parameters.tsv", "/parameters.tsv", "/parameters.tsv is not in the folder"),
