@@ -54,7 +54,9 @@ def read(path: str | Path) -> Problem:
         changed = {n for each in tables.experiments.values() for p in each for n in p.changes}
         with naming(tables.model.name):
             document = document_of(tables.model)
-            model = model_of(document, changed | tables.parameters.keys())
+            later = {n for each in tables.experiments.values() for p in each[1:] for n in p.changes}
+            free = changed | tables.parameters.keys()
+            model = model_of(document, free, later if reader is petab_v2 else ())
         for name in ("true", "false", "inf"):
             if name in document.by_id:
                 raise ValueError(f"{name} is a word of formulas, and a name in the model")
@@ -99,10 +101,11 @@ class Problem(Displayed):
         """The problem of finding its unknown parameters by simulation: experiments as trials,
         observables as sensors; `problem.shooting().multistart(100)` fits from many starts.
 
-        options : of `Shooting`; default: method "radau-5" with rtol 1e-8 and atol 1e-12, over
-        events that are at no known times "dormand-prince". Raises `ValueError` for what is
-        simulated and not fitted yet: steady states of models with events, those measured after
-        several periods, and Laplace noise beside normal noise.
+        options : of `Shooting`; default: method "radau-5" with rtol 1e-8 and atol 1e-12,
+        over events, and jumps of the equations, that are at no known times "dormand-
+        prince". Raises `ValueError` for what is simulated and not fitted yet: steady states
+        of models with events, those measured after several periods, and Laplace noise
+        beside normal noise.
         """
         return shooting_of(self.tables, self.file, **options)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from kinesym.internal.problems.unseen_jumps import moved_by
 from kinesym.models.files.petab import Measurement, Period, Tables
 from kinesym.models.files.sbml import FileModel
 from kinesym.models.files.sbml_start import after_events
@@ -99,22 +100,37 @@ class _Translation:
 
     @property
     def _method(self) -> str:
-        """Method that steps over the events of the file: at known times, or any."""
+        """Method that steps over the events of the file, and over jumps of its equations: those at
+        known times, or any."""
         system = self.file.system
         events = system.events if isinstance(system, Hybrid) else ()
-        return "radau-5" if all(self._is_known(e.guard) for e in events) else "dormand-prince"
+        known = all(self._is_known(e.guard) for e in events)
+        return "radau-5" if known and not self._jumps_move else "dormand-prince"
+
+    @property
+    def _jumps_move(self) -> bool:
+        """Whether jumps of the equations are at times that unknowns move, and can be events: of a
+        model that begins and ends in no steady state."""
+        begins = (row[0].time for row in self.tables.experiments.values())
+        if -inf in begins or any(row.time == inf for row in self.tables.measurements):
+            return False
+        moved = moved_by(self.file.system, self._unknown, (), starts=True)
+        return bool(moved.direct or moved.motion)
+
+    @cached_property
+    def _unknown(self) -> set[str]:
+        """Names of parameters that are unknown, or set to expressions of such."""
+        changes = [p.changes for row in self.tables.experiments.values() for p in row]
+        rows = (*changes, self.file.derived)
+        estimated = {n for n, p in self.tables.parameters.items() if p.estimated}
+        return estimated | {n for row in rows for n, e in row.items() if e.free_symbols}
 
     def _is_known(self, guard: sp.Expr) -> bool:
         """Whether the guard of an event is a straight line of time, of what is known."""
         e = self._written(guard)
-        moving = {n for n, p in self.tables.parameters.items() if p.estimated}
-        changes = [p.changes for row in self.tables.experiments.values() for p in row]
-        moving |= {
-            n for row in (*changes, self.file.derived) for n, e in row.items() if e.free_symbols
-        }
-        names = [*map(name_of, atoms_of(e) - {t})]
-        known = not {*moving, *self.file.model.state_names, *self._told.starts} & {*names}
-        return known and line_in_time(e) is not None
+        names = {*map(name_of, atoms_of(e) - {t})}
+        moving = {*self._unknown, *self.file.model.state_names, *self._told.starts}
+        return not moving & names and line_in_time(e) is not None
 
     @property
     def _objective(self) -> Objective:
@@ -134,8 +150,9 @@ class _Translation:
         for name, (first, *_) in self.tables.experiments.items():
             if first.time == -inf and isinstance(self.file.system, Hybrid):
                 raise ValueError(
-                    f"experiment {name} begins in a steady state of a model with events, which is "
-                    "not fitted yet"
+                    f"experiment {name} begins in a steady state of a model with events, which "
+                    "may happen before it; that is simulated, and not fitted yet: write the steady "
+                    "state as formulas of the conditions"
                 )
         for row in self.tables.measurements:
             if row.time == inf:
@@ -275,6 +292,7 @@ class _Translation:
     def _initial(self, experiment: str) -> dict[str, Any]:
         before, period = self._periods(experiment)
         changes = self._changes(before or period)[1]
-        starts = {**self.file.starts, **changes}
-        begun = after_events(self.file.system, self.file.at_start, starts, {})
+        begin = period.time if before is None else 0.0
+        starts = self.file.starts_with(changes, begin)
+        begun = after_events(self.file.system, self.file.at_start, starts, {}, begin)
         return {**begun, **self._told.starts}

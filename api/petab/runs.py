@@ -30,6 +30,8 @@ _SHORTEST = 1e4
 _LONGEST = 1e12
 #: Change of a state over such a run that is none.
 _STEADY = 1e-9
+#: Events at the beginning of a period beyond which they are taken to go on for ever, per event.
+_MOST = 10
 #: Options of all runs.
 _STEPS: Mapping[str, Any] = {"method": "radau-5", "rtol": 1e-10, "atol": 1e-16, "progress": False}
 
@@ -113,6 +115,11 @@ class _Evaluated:
         return function(*(known[name] for name in names))
 
 
+def _passes(direction: int, before: float, after: float) -> bool:
+    """Whether a guard passes zero, or rises from it."""
+    return before <= 0.0 <= after if direction > 0 else before >= 0.0 > after
+
+
 @dataclass(eq=False)
 class _Course:
     """One experiment: `known` are parameters of the model and of the tables now, `state` the
@@ -154,10 +161,11 @@ class _Course:
         changes = {n: float(self.evaluate(e, self.known)) for n, e in period.changes.items()}
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
         self._derive({*self.given, *changes})
-        starts = {x: e for x, e in self.file.starts.items() if x not in changes}
+        begin = 0.0 if period.time == -inf else period.time
+        told = {x: changes[x] for x in self.names if x in changes}
+        starts = self.file.starts_with(told, begin)
         self.state = {x: float(self.evaluate(e, self.known)) for x, e in starts.items()}
-        self.state |= {x: changes[x] for x in self.names if x in changes}
-        begun = after_events(self.file.system, self.file.at_start, self.state, self.known)
+        begun = after_events(self.file.system, self.file.at_start, self.state, self.known, begin)
         self.state = {name: float(value) for name, value in begun.items()}
 
     def _derive(self, told: Collection[str]) -> None:
@@ -172,37 +180,46 @@ class _Course:
         changes = {n: float(self.evaluate(e, now)) for n, e in period.changes.items()}
         self.known |= {name: v for name, v in changes.items() if name not in self.names}
         self.state |= {name: v for name, v in changes.items() if name in self.names}
-        after = self._guards(period.time)
-        for name in [name for name, guard in after.items() if before[name] <= 0.0 <= guard]:
-            self._happen(name, period.time, before[name] < 0.0)
+        self._happen(period.time, before)
 
-    def _happen(self, name: str, time: float, passed: bool) -> None:
-        """Reset the states by an event that the beginning of a period triggers; passed : whether
-        its guard was negative before."""
-        events = {e.name: e for e in self._events}
-        if not passed and events[name].guard.atoms(AppliedUndef):
+    def _happen(self, time: float, sides: dict[str, float]) -> None:
+        """Reset the states by events that the beginning of a period triggers, and those that follow
+        from them, in their order; sides : guards before it."""
+        for _ in range(_MOST * len(self._events) + 1):
+            now, armed = self._guards(time), self._armed(time)
+            ways = {e.name: e.direction for e in self._events}
+            passed = [n for n in armed if _passes(ways[n], sides[n], now[n])]
+            if not passed:
+                return
+            name, old = passed[0], sides[passed[0]]
+            # the others are known on the sides on which they are, at zero beyond it
+            sides |= {n: g or ways[n] * inf for n, g in now.items() if n not in passed}
+            sides[name] = ways[name] * inf
+            self._reset(name, time, old)
+        raise ValueError(f"events follow from one another without an end at time {time:g}")
+
+    def _reset(self, name: str, time: float, side: float) -> None:
+        """Reset the states by an event; side : its guard before."""
+        event = next(e for e in self._events if e.name == name)
+        if side == 0.0 and event.guard.atoms(AppliedUndef):
             raise ValueError(
                 f"event {name} is at its trigger as the period at {time:g} begins, which is not "
                 "read"
             )
         now = {**self.known, **self.state, "time": time}
-        guards = self._guards(time)
-        resets = {
-            name_of(x): self.file.model.written_out(e) for x, e in events[name].resets.items()
-        }
-        self.state |= {x: float(self.evaluate(e, now)) for x, e in resets.items()}
-        for other, guard in self._guards(time).items():
-            if guards[other] < 0.0 <= guard:
-                raise ValueError(
-                    f"event {other} follows from {name} as the period at {time:g} begins, which is "
-                    "not read"
-                )
+        rows = {name_of(x): self.file.model.written_out(e) for x, e in event.resets.items()}
+        self.state |= {x: float(self.evaluate(e, now)) for x, e in rows.items()}
 
     def _guards(self, time: float) -> dict[str, float]:
         """Guards of the events, which happen where they rise through zero."""
         now = {**self.known, **self.state, "time": time}
         whole = self.file.model.written_out
         return {e.name: float(self.evaluate(whole(e.guard), now)) for e in self._events}
+
+    def _armed(self, time: float) -> list[str]:
+        """Names of the events that may happen now."""
+        now = {**self.known, **self.state, "time": time}
+        return [e.name for e in self._events if self.evaluate(e.when, now) > 0.0]
 
     @property
     def _events(self) -> Sequence[Event]:

@@ -170,6 +170,8 @@ def check_names(tables: Tables, model: Model) -> None:
         for name in {name for period in periods for name in period.changes}:
             if name in model.outputs or name in TAKEN:
                 raise ValueError(f"{what}{name} follows from a formula; to set it is not read")
+            if name in tables.parameters and tables.parameters[name].estimated:
+                raise ValueError(f"{what}{name} is to be estimated, and set; it is either")
             if name not in states | known | used | tables.parameters.keys():
                 raise ValueError(f"{what}there is no {name} to be set")
 

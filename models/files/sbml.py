@@ -17,15 +17,15 @@ from kinesym.base.checks import naming
 from kinesym.base.notebook import Displayed
 from kinesym.models.files.passive import number
 from kinesym.models.files.sbml_document import Document, document_of, math_of, value_of
-from kinesym.models.files.sbml_events import events_of, happening_at_start
-from kinesym.models.files.sbml_math import own_name
+from kinesym.models.files.sbml_events import events_of
+from kinesym.models.files.sbml_math import own_name, rated_in
 from kinesym.models.files.sbml_roles import Roles
 from kinesym.models.files.sbml_start import after_events, unrolled
 from kinesym.models.files.sbml_units import units_of
-from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.hybrid.model import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import t
+from kinesym.symbolic.names import name_of, t
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,13 +36,21 @@ class FileModel(Displayed):
     start by name, a number or an expression of parameters. derived : the same of parameters that
     depend on others unless something else is said. at_start : of events that happen at the start,
     or as soon as time goes on, where their expression is not negative; starts do not have these
-    yet, see `after_events`.
+    yet, see `after_events`. formulas : of starts, which may depend on one another.
     """
 
     system: Model | Hybrid
     starts: Mapping[str, sp.Expr]
     derived: Mapping[str, sp.Expr] = field(default_factory=dict)
     at_start: Mapping[str, sp.Expr] = field(default_factory=dict)
+    formulas: Mapping[sp.Basic, sp.Expr] = field(default_factory=dict)
+
+    def starts_with(self, changes: Mapping[str, Any], time: float = 0.0) -> dict[str, sp.Expr]:
+        """Starts at a time, where some are told: formulas of others follow these."""
+        told = {name: real_expression(e, f"the start of {name}") for name, e in changes.items()}
+        formulas = {x: told.get(name_of(x), e) for x, e in self.formulas.items()}
+        formulas[t] = sp.Float(time)
+        return {**self.starts, **_starts_by(self.model, formulas), **told}
 
     @property
     def model(self) -> Model:
@@ -59,11 +67,13 @@ def read(path: str | Path) -> FileModel:
     States are the species that change, in concentrations or, where the file says so, amounts,
     and whatever has a rate rule or is set by events. What is constant are parameters, of
     compartments their sizes. Rates of reactions and what rules determine are intermediates, and
-    outputs under their names. Units of the file are those of the model.
+    outputs under their names. Units of the file are those of the model. Events that wait, for
+    delays or for others, are remembered by states without a rate, such as `EVENT_waits`; where
+    neither times nor priorities tell an order, it is that of the file.
 
     Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
-    not read: Level 1, delays, events with priorities, fast reactions, packages of Level 3 that
-    change equations.
+    not read: Level 1, formulas with delays, fast reactions, packages of Level 3 that change
+    equations.
     """
     with naming(path):
         file = model_of(document_of(path))
@@ -71,12 +81,13 @@ def read(path: str | Path) -> FileModel:
         return replace(file, starts=starts, at_start={})
 
 
-def model_of(document: Document, free: Iterable[str] = ()) -> FileModel:
+def model_of(document: Document, free: Iterable[str] = (), later: Iterable[str] = ()) -> FileModel:
     """The model of a document; free : what is a parameter though an initial assignment determines
-    it."""
-    roles = Roles(document, frozenset(free))
+    it; later : what others change after the start, which initial assignments do not follow."""
+    roles = Roles(document, frozenset(free), frozenset(later))
     rows = _intermediates(roles)
-    starts, events = _starts(roles, dict(rows)), events_of(roles)
+    queue = events_of(roles, dict(rows))
+    formulas = {t: sp.S.Zero, **dict(rows), **_starts(roles), **queue.memory}
     derived = {
         own_name(name): roles.formula(roles.initially[name], f"the initial assignment of {name}")
         for name in roles.parameters.keys() & roles.initially.keys()
@@ -92,8 +103,9 @@ def model_of(document: Document, free: Iterable[str] = ()) -> FileModel:
         values={symbol: value for symbol, value in values.items() if value is not None},
         units=units_of(roles),
     )
-    system = Hybrid(model, events=events) if events else model
-    return FileModel(system, starts, derived, happening_at_start(roles, events))
+    model = model.extended(rates=dict.fromkeys(queue.memory, sp.S.Zero))
+    system = Hybrid(model, events=queue.events) if queue.events else model
+    return FileModel(system, _starts_by(model, formulas), derived, queue.at_start, formulas)
 
 
 def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
@@ -107,22 +119,24 @@ def _intermediates(roles: Roles) -> list[tuple[sp.Symbol, sp.Expr]]:
         for name, math in formulas.items():
             if name in roles.determined:
                 rows[roles.determined[name]] = roles.formula(math, f"{kind} {name}")
-    for name in roles.initially.keys() & roles.determined.keys():
-        e = rows[roles.determined[name]]
-        if _within(e, rows) & {t, *roles.states.values()}:
-            raise ValueError(
-                f"the initial assignment of {name}, which is constant, holds what changes; that is "
-                "not read"
-            )
+    rows |= _rates(roles, rows)
     return _ordered(rows)
 
 
-def _within(e: sp.Expr, rows: Mapping[sp.Symbol, sp.Expr]) -> set[Any]:
-    """Atoms of an expression and of what is determined in it."""
-    found, new = set[Any](), atoms_of(e)
-    while new:
-        found |= new
-        new = {a for name in new & rows.keys() for a in atoms_of(rows[name])} - found
+def _rates(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[sp.Symbol, sp.Expr]:
+    """Rates that formulas hold, and what these need."""
+    of = {roles.rates_of[name]: x for name, x in roles.states.items() if name in roles.rates_of}
+    names = {x: name for name, x in roles.states.items()}
+    asked = [roles.rates_of.get(name, sp.S.Zero) for name in rated_in(roles.document.model)]
+    found, own = dict[sp.Symbol, sp.Expr](), {x.diff(t): rate for rate, x in of.items()}
+    while asked:
+        rate = asked.pop()
+        if rate not in of or rate in found:
+            continue
+        e, mine = _equation(roles, rows, names[of[rate]]), of[rate].diff(t)
+        rest = e.xreplace({mine: sp.S.Zero}).xreplace(own)
+        found[rate] = -rest / e.diff(mine)
+        asked += [a for a in atoms_of(rest) if a in of]
     return found
 
 
@@ -141,17 +155,19 @@ def _ordered(rows: Mapping[sp.Symbol, sp.Expr]) -> list[tuple[sp.Symbol, sp.Expr
 
 def _equations(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> Iterable[sp.Expr]:
     """An equation for each state."""
-    for name, x in roles.states.items():
-        if name in roles.rates:
-            yield x.diff(t) - roles.formula(roles.rates[name], f"the rate rule of {name}")
-        elif name in roles.implicit:
-            continue
-        elif name in roles.changes or name in roles.diluted:
-            yield _balance(roles, rows, name)
-        else:
-            yield x.diff(t)
+    yield from (_equation(roles, rows, n) for n in roles.states if n not in roles.implicit)
     for math in roles.algebraic:
         yield roles.formula(math, "an algebraic rule")
+
+
+def _equation(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr], name: str) -> sp.Expr:
+    """The equation of a state that has a rate."""
+    x = roles.states[name]
+    if name in roles.rates:
+        return x.diff(t) - roles.formula(roles.rates[name], f"the rate rule of {name}")
+    if name in roles.changes or name in roles.diluted:
+        return _balance(roles, rows, name)
+    return x.diff(t)
 
 
 def _balance(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr], name: str) -> sp.Expr:
@@ -185,8 +201,8 @@ def _stoichiometry(roles: Roles, reference: Element) -> sp.Expr:
     return number(1.0 if value is None else value)
 
 
-def _starts(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[str, sp.Expr]:
-    """Values of states at the start, as numbers or expressions of parameters."""
+def _starts(roles: Roles) -> dict[Any, sp.Expr]:
+    """Formulas of states at the start."""
     given = dict[Any, sp.Expr]()
     for name, x in roles.states.items():
         value = roles.value(name)
@@ -196,9 +212,12 @@ def _starts(roles: Roles, rows: Mapping[sp.Symbol, sp.Expr]) -> dict[str, sp.Exp
             given[x] = number(value)
         elif name not in roles.implicit:
             raise ValueError(f"{name} has no value at the start")
-    fixed = {t: sp.S.Zero, **rows, **given}
-    order = _ordered({x: e for x, e in fixed.items()})
+    return given
+
+
+def _starts_by(model: Model, formulas: Mapping[Any, sp.Expr]) -> dict[str, sp.Expr]:
+    """Values of states at the start, as numbers or expressions of parameters."""
     found = dict[Any, sp.Expr]()
-    for symbol, e in order:
+    for symbol, e in _ordered(formulas):
         found[symbol] = e.xreplace({a: found[a] for a in atoms_of(e) & found.keys()})
-    return {own_name(name): found[x] for name, x in roles.states.items() if x in found}
+    return {name_of(x): found[x] for x in model.states if x in found}

@@ -126,10 +126,16 @@ def _share_parameters(model: Element) -> None:
     are."""
     home = model.find("listOfParameters")
     home = SubElement(model, "listOfParameters") if home is None else home
+    taken = {e.get("id") for e in model.iter()}
     for reaction in listed(model, "Reactions"):
         for law in reaction.iter("kineticLaw"):
             own = [*listed(law, "LocalParameters"), *listed(law, "Parameters")]
-            names = {e.get("id", ""): f"{reaction.get('id')}_{e.get('id')}" for e in own}
+            names = dict[str, str]()
+            for e in own:
+                name = f"{reaction.get('id')}_{e.get('id')}"
+                while name in taken:
+                    name += "_"
+                names[e.get("id", "")] = name
             for ci in law.iter("ci"):
                 name = (ci.text or "").strip()
                 ci.text = names.get(name, name)

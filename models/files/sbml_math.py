@@ -102,10 +102,12 @@ _QUALIFIERS = ("degree", "logbase")
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Meaning of names: expressions, and functions as names of their arguments and a formula."""
+    """Meaning of names: expressions, functions as names of their arguments and a formula, and rates
+    of those that have one."""
 
     symbols: Mapping[str, Any]
     functions: Mapping[str, tuple[Sequence[str], Element]] = field(default_factory=dict)
+    rates: Mapping[str, sp.Expr] = field(default_factory=dict)
 
 
 def own_name(name: str) -> str:
@@ -116,6 +118,17 @@ def own_name(name: str) -> str:
 def names_in(math: Element) -> set[str]:
     """Names in a formula."""
     return {(e.text or "").strip() for e in math.iter("ci")}
+
+
+def has_time(math: Element) -> bool:
+    """Whether a formula holds the time."""
+    return any(_meant(e) == "time" for e in math.iter("csymbol"))
+
+
+def rated_in(e: Element) -> set[str]:
+    """Names of what `rateOf` is asked of in an element."""
+    applied = (a for a in e.iter("apply") if len(a) == 2 and _meant(a[0]) == "rateOf")
+    return {(a[1].text or "").strip() for a in applied}
 
 
 def formula_of(math: Element, scope: Scope) -> Any:
@@ -159,6 +172,8 @@ def _apply(e: Element, scope: Scope) -> Any:
     function, rest = e[0], e[1:]
     if function.tag in ("apply", "piecewise") and not len(rest):  # as brackets
         return _expression(function, scope)
+    if _meant(function) == "rateOf" and len(rest) == 1:
+        return _rate(rest[0], scope)
     given = [_expression(part, scope) for part in rest if part.tag not in _QUALIFIERS]
     said = [_expression(q[0], scope) for q in rest if q.tag in _QUALIFIERS and len(q) == 1]
     if function.tag == "csymbol":
@@ -174,6 +189,13 @@ def _apply(e: Element, scope: Scope) -> Any:
     if len(arguments) != len(given):
         raise ValueError(f"{name} is a function of {len(arguments)} arguments, got {len(given)}")
     return _expression(body, Scope(dict(zip(arguments, given, strict=True)), scope.functions))
+
+
+def _rate(e: Element, scope: Scope) -> Any:
+    name = (e.text or "").strip()
+    if e.tag != "ci" or name not in scope.rates:
+        raise ValueError(f"rateOf {name or e.tag}, which has no rate of its own; that is not read")
+    return scope.rates[name]
 
 
 def _meant(e: Element) -> str:
@@ -214,6 +236,8 @@ def applied(name: str, given: Sequence[Any]) -> Any:
     for other numbers of arguments, and for what is not read."""
     if name in _LOGICAL and (len(given) == 1) == (name == "not"):
         return _LOGICAL[name](*map(as_condition, given))
+    if name == "piecewise" and given and not any(isinstance(e, sp.Expr) for e in given):
+        return _cases(given)
     if name == "piecewise" and given:
         pairs = zip(given[::2], map(as_condition, given[1::2]), strict=False)
         last = [(as_number(given[-1]), True)] if len(given) % 2 else []
@@ -226,6 +250,14 @@ def applied(name: str, given: Sequence[Any]) -> Any:
     if name in _OF_ONE and len(of) == 1:
         return _OF_ONE[name](of[0])
     return _arithmetic(name, of)
+
+
+def _cases(given: Sequence[Any]) -> Any:
+    """Pieces that are conditions, as one; false where none holds."""
+    found = given[-1] if len(given) % 2 else sp.false
+    for value, condition in reversed([*zip(given[::2], given[1::2], strict=False)]):
+        found = sp.Or(sp.And(condition, value), sp.And(sp.Not(condition), found))
+    return found
 
 
 def _arithmetic(name: str, of: Sequence[Any]) -> Any:

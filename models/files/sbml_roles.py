@@ -5,6 +5,7 @@ Sections are those of SBML Level 3 Version 2 Core (https://sbml.org/specificatio
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,17 +23,26 @@ from kinesym.models.files.sbml_document import (
     references,
     value_of,
 )
-from kinesym.models.files.sbml_math import Scope, as_number, formula_of, names_in, own_name
+from kinesym.models.files.sbml_math import (
+    Scope,
+    as_number,
+    formula_of,
+    has_time,
+    names_in,
+    own_name,
+)
 from kinesym.symbolic.names import check_known, t
 
 
 @dataclass(frozen=True, eq=False)
 class Roles:
     """Roles of the elements of a document, by their names. free : what is a parameter, though an
-    initial assignment determines it, as somebody will say otherwise."""
+    initial assignment determines it, as somebody will say otherwise. later : what somebody will
+    change after the start."""
 
     document: Document
     free: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
 
     @cached_property
     def elements(self) -> dict[str, Element]:
@@ -156,10 +166,29 @@ class Roles:
         return {n for n in every if self.home(n) in changing and not self.is_amount(n)}
 
     @cached_property
+    def _moving(self) -> set[str]:
+        """Names of states that change."""
+        found = {*self.rates, *self.changes, *self.set_by_events, *self.implicit, *self.diluted}
+        return found - self.assignments.keys()
+
+    @cached_property
+    def _kept(self) -> set[str]:
+        """Constants that are at all times what initial assignments make at the start of states, and
+        of what changes later."""
+        bodies = {name: body for name, (_, body) in self.document.functions.items()}
+        formulas = {**bodies, **self.assignments, **self.laws, **self.initially}
+        own = {n: math for n, math in formulas.items() if n not in self._moving | self.free}
+        found, old = {*self._moving, *self.later}, -1
+        while len(found) > old:
+            old = len(found)
+            found |= {n for n, math in own.items() if math is not None and _has(math, found)}
+        return found & own.keys() & self.initially.keys()
+
+    @cached_property
     def states(self) -> dict[str, AppliedUndef]:
         """States, as functions of time."""
-        moving = {*self.rates, *self.changes, *self.set_by_events, *self.implicit, *self.diluted}
-        names = (name for name in self.elements if name in moving - self.assignments.keys())
+        moving = self._moving | self._kept
+        names = (name for name in self.elements if name in moving)
         return {name: sp.Function(own_name(name))(t) for name in names}
 
     @cached_property
@@ -183,7 +212,21 @@ class Roles:
     @cached_property
     def scope(self) -> Scope:
         """Meaning of names in formulas."""
-        return Scope(self.symbols, self.document.functions)
+        return Scope(self.symbols, self.document.functions, self.rates_of)
+
+    @cached_property
+    def rates_of(self) -> dict[str, sp.Expr]:
+        """Symbols of the rates of what changes by a rate; zero for what is constant."""
+        held = {*self.determined, *self.implicit}
+        names = (name for name in self.elements if name not in held)
+        return {n: sp.Symbol(self._rate(n)) if n in self.states else sp.S.Zero for n in names}
+
+    def _rate(self, name: str) -> str:
+        """Name of the rate of a state, which no element has."""
+        found = f"rate_of_{name}"
+        while found in self.document.by_id:
+            found += "_"
+        return found
 
     def formula(self, math: Element | None, what: str) -> Any:
         """The expression of a formula; `what` it is, in messages. A condition is 1 or 0."""
@@ -237,3 +280,8 @@ class Roles:
                 "concentration"
             )
         return found if amount or size is None or found is None else found / size
+
+
+def _has(math: Element, names: Set[str]) -> bool:
+    """Whether a formula holds one of these names, or time."""
+    return bool(names_in(math) & names) or has_time(math)

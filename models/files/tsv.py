@@ -46,9 +46,9 @@ class Row:
         said = self.cells.get(column, "").strip()
         return tuple(part.strip() for part in said.split(";")) if said else ()
 
-    def flag(self, column: str, default: bool = True) -> bool:
+    def flag(self, column: str) -> bool:
         """True for 1 and true, False for 0 and false."""
-        said = self.text(column, str(default)).lower()
+        said = self.text(column).lower()
         if said not in ("1", "0", "true", "false", "1.0", "0.0"):
             raise ValueError(f"{self.place}: column {column} is true or false, got {said!r}")
         return said in ("1", "true", "1.0")

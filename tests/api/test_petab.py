@@ -152,6 +152,8 @@ def test_a_steady_state_that_is_none(suite, tmp_path):
         ("observables.tsv", "\t1\n", "\t-1\n", "obs_a, .*, line 2: its noise is -1 at time 0"),
         ("observables.tsv", "\tA\t", "\tt*A\t", "t_ in A.t_ has no value"),
         ("conditions.tsv", "a0", "a7", "experiment c0: there is no a7 to be set"),
+        ("conditions.tsv", "a0", "k1", "experiment c0: k1 is to be estimated, and set"),
+        ("parameters.tsv", "\t1\n", "\t\n", "parameters.tsv, line .: column estimate is empty"),
         ("parameters.tsv", "\nk1\t", "\nA\t", "parameter A is no parameter of the model"),
         ("parameters.tsv", "\t10\t", "\t-10\t", "parameter .*: bounds 0 and -10"),
         ("0002.yaml", "parameters.tsv", "/parameters.tsv", "/parameters.tsv is not in the folder"),
@@ -395,6 +397,20 @@ def test_periods_that_differ_between_experiments():
     assert costs[1] - costs[0] == pytest.approx(expected, rel=1e-6)
     point = made.pack({"k": 0.4, "m": 1.0})
     assert made.gradient(point) == pytest.approx(made.gradient(point, "forward"), rel=1e-12)
+
+
+def test_jumps_of_equations_that_unknowns_move():
+    """A falls at 2 k before m and at k after it: A = exp(-k (t + min(t, m)))."""
+    fall = sp.Piecewise((2, ks.t < sp.Symbol("m")), (1, True))
+    made = shooting_of(*periods(lambda x, k, m: -k * fall * x, [], []))
+    k, m, times = 0.4, 1.3, np.arange(1.0, 5.0)
+    spent, passed = times + np.minimum(times, m), times > m
+    a = np.exp(-k * spent)
+    slopes = np.array([-spent * a, 1.0 - passed * k * a])
+    expected = 2 * 2 * slopes @ (a + m - 0.3 * times)  # of two experiments
+    point = made.pack({"k": k, "m": m})
+    assert made.gradient(point) == pytest.approx(expected, rel=1e-6)
+    assert made.cost(point) == pytest.approx(2 * np.sum((a + m - 0.3 * times) ** 2), rel=1e-7)
 
 
 def test_names_in_a_guess(suite):

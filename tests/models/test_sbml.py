@@ -7,6 +7,10 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.models.files.petab import Measurement, Observable, Period, Tables
+from kinesym.models.files.sbml import model_of
+from kinesym.models.files.sbml_document import document_of
+from kinesym.petab_runs import simulated
 
 HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>'
@@ -70,8 +74,8 @@ def content(node):
             pieces = zip(map(content, pairs[::2]), map(content, pairs[1::2]), strict=True)
             rows = "".join(f"<piece>{value}{condition}</piece>" for value, condition in pieces)
             return f"<piecewise>{rows}<otherwise>{content(last)}</otherwise></piecewise>"
-        case ast.Call(ast.Name("exp"), args):
-            return apply("<exp/>", *args)
+        case ast.Call(ast.Name("exp" | "floor" | "xor" | "implies" as name), args):
+            return apply(f"<{name}/>", *args)
         case ast.Call(ast.Name("delay" | "rateOf" as name), args):
             return apply(f'<csymbol definitionURL="{URL}{name}"> d </csymbol>', *args)
         case ast.Call(ast.Name(name), args):
@@ -108,13 +112,13 @@ def initially(name, formula):
     return f'<initialAssignment symbol="{name}">{math(formula)}</initialAssignment>'
 
 
-def event(name, trigger, initial="true", more="", **resets):
+def event(name, trigger, initial="true", more="", at_trigger="true", persistent="true", **resets):
     rows = "".join(
         f'<eventAssignment variable="{k}">{math(v)}</eventAssignment>' for k, v in resets.items()
     )
     return (
-        f'<event id="{name}" useValuesFromTriggerTime="true"><trigger initialValue="{initial}" '
-        f'persistent="true">{math(trigger)}</trigger>{more}'
+        f'<event id="{name}" useValuesFromTriggerTime="{at_trigger}"><trigger '
+        f'initialValue="{initial}" persistent="{persistent}">{math(trigger)}</trigger>{more}'
         f"<listOfEventAssignments>{rows}</listOfEventAssignments></event>"
     )
 
@@ -300,6 +304,90 @@ def test_initial_assignments_follow_parameters(written):
     assert a == pytest.approx(2.25 * np.exp(-1.5 * TIME), rel=1e-8)
 
 
+def test_constants_that_are_what_states_are_at_the_start(written):
+    """p is twice a at the start, and b is p; where another value of a is told, they follow it."""
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment()],
+            Species=[species("a", concentration=3), species("b")],
+            Parameters=[parameter("p"), parameter("r")],
+            InitialAssignments=[
+                initially("p", "2*a + time"),
+                initially("b", "p"),
+                initially("r", "fade"),
+            ],
+            Reactions=[reaction("fade", "0.5*a", [("a", 1)])],
+        )
+    )
+    a, p, r = course(file, TIME, ["a", "p", "r"])
+    assert a == pytest.approx(3 * np.exp(-0.5 * TIME), rel=1e-8)
+    assert (p.tolist(), r.tolist()) == ([6.0] * len(TIME), [1.5] * len(TIME))
+    assert file.starts_with({"a": 5}) == {"a": 5, "b": 10, "p": 10, "r": 2.5}
+
+
+def test_initial_assignments_are_of_the_first_period(written):
+    """Of experiments in PEtab 2, of which one begins at -1."""
+    path = written(
+        Parameters=[
+            parameter("p", 2),
+            parameter("q"),
+            parameter("x", 0, "false"),
+            parameter("n", 0, "false"),
+        ],
+        InitialAssignments=[initially("q", "3*p")],
+        Rules=[rule("rate", "q", "x")],
+        Events=[event("from_zero", "time >= 0", "false", n="n + 100")],
+    )
+    file = model_of(document_of(path), {"p"}, {"p"})
+    shown = Observable("o", sp.Symbol("x") + sp.Symbol("n"), sp.S.One, (), (), "normal", "lin")
+    rows = [Measurement("o", "", time, 1.0, (), (), "") for time in (-0.5, 0.5, 2.0)]
+    periods = {"": [Period(-1.0, {"p": sp.Integer(4)}), Period(1.0, {"p": sp.Integer(5)})]}
+    found = simulated(Tables("", path, {}, {"o": shown}, periods, rows), file, {})
+    assert found.simulation == pytest.approx([6.0, 118.0, 136.0], rel=1e-9)
+
+
+def test_events_that_follow_as_a_period_begins(written):
+    """x is 3 more from 1.5 on, 4.417: doubled first, so that n counts, and then 2 more than it was;
+    the late one is 1 after that, with 10 more, and n counts again."""
+    path = written(
+        Parameters=[parameter("x", 3, "false"), parameter("n", 0, "false")],
+        Rules=[rule("rate", "-x/2", "x")],
+        Events=[
+            event("late", "x > 3", more=waits(delay="1"), x="x + 10"),
+            event("last", "x > 3.1", x="x + 2"),
+            event("doubled", "x > 3.5", more=waits("1"), x="2*x"),
+            event("counted", "x > 8", more=waits("3"), n="n + 1"),
+        ],
+    )
+    file = model_of(document_of(path), {"x"})
+    shown = Observable(
+        "o", sp.Symbol("x") + 100 * sp.Symbol("n"), sp.S.One, (), (), "normal", "lin"
+    )
+    rows = [Measurement("o", "", time, 1.0, (), (), "") for time in (1.5, 2.0, 3.0)]
+    periods = {"": [Period(0.0, {}), Period(1.5, {"x": sp.Symbol("x") + 3})]}
+    found = simulated(Tables("", path, {}, {"o": shown}, periods, rows), file, {})
+    x = 3 * np.exp(-0.75) + 3
+    expected = [x + 102, (x + 2) * np.exp(-0.25) + 100, (x + 10) * np.exp(-0.25) + 200]
+    assert found.simulation == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_local_parameter_by_the_name_of_another(written):
+    law = reaction("r", "k*a", [("a", 1)]).replace(
+        "</kineticLaw>",
+        '<listOfLocalParameters><localParameter id="k" value="0.5"/></listOfLocalParameters>'
+        "</kineticLaw>",
+    )
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment()],
+            Species=[species("a", concentration=1)],
+            Parameters=[parameter("r_k", 7), parameter("k", 9)],
+            Reactions=[law],
+        )
+    )
+    assert course(file, TIME, ["a"])[0] == pytest.approx(np.exp(-0.5 * TIME), rel=1e-8)
+
+
 def test_an_algebraic_rule(written):
     file = ks.sbml.read(
         written(
@@ -376,7 +464,7 @@ def test_events_at_once_use_the_values_before_all_of_them(written):
     file = ks.sbml.read(written(**lists, Events=events))
     x, n = course(file, TIME, ["x", "n"])
     assert (x[-1], n[-1]) == (2, 1)
-    with pytest.raises(ValueError, match="the events a, c set x at once, which is not read"):
+    with pytest.raises(ValueError, match="the events a, c set x at once, in an order that nothing"):
         ks.sbml.read(written(**lists, Events=[events[0], event("c", "1 < time", x="7")]))
 
 
@@ -421,36 +509,200 @@ def test_events_at_the_start_happen(written):
     assert n.tolist() == [5, *[6] * (len(TIME) - 1)]
 
 
-@pytest.mark.parametrize(
-    "trigger, initial, more, words",
-    [
-        ("x < 1", "true", {}, "event now may happen as soon as time goes on"),
-        ("x < y", "false", {}, "event now happens at the start by the values of parameters"),
-        (
-            "time >= 0",
-            "false",
-            {"next": ("x > 4", "true", "x")},
-            "event next follows from one at the",
-        ),
-        ("time >= 0", "false", {"next": ("x < 2", "false", "x")}, "two events at the start set x"),
-        (
-            "time >= 1",
-            "false",
-            {"next": ("time >= 1", "true", "z")},
-            "now, next .* differ in whether",
-        ),
-    ],
-)
-def test_events_at_the_start_that_are_refused(written, trigger, initial, more, words):
+def waits(priority=None, delay=None):
+    """Priority and delay of an event."""
+    rows = [("priority", priority), ("delay", delay)]
+    return "".join(f"<{what}>{math(e)}</{what}>" for what, e in rows if e is not None)
+
+
+def now(priority=None, delay=None, **more):
+    """Options of an event whose values are those at its execution."""
+    return {"more": waits(priority, delay), "at_trigger": "false", **more}
+
+
+#: Triggers at 1 of x' = 1 from 0 and n from 0; events as (trigger, options, resets); n at the end.
+ORDERS = {
+    "priorities": (
+        ("time >= 1", now("1"), {"n": "n + 1"}),
+        ("time >= 1", now("5"), {"n": "10*n + 3"}),
+        4.0,
+    ),
+    "values of the trigger": (
+        ("time >= 1", {"more": waits("5")}, {"n": "n + 1"}),
+        ("time >= 1", {"more": waits("1")}, {"n": "n + 10"}),
+        10.0,
+    ),
+    "priorities by the ones before": (  # SBML test suite, case 00934
+        ("time >= 1", now("10"), {"n": "1", "m": "0"}),
+        ("time >= 1", now("2*m"), {"n": "2", "m": "1"}),
+        ("time >= 1", now("2*n"), {"n": "3", "m": "2"}),
+        2.0,
+    ),
+    "none is the last": (
+        ("time >= 1", now(), {"n": "n + 1"}),
+        ("time >= 1", now("-7"), {"n": "10*n + 3"}),
+        4.0,
+    ),
+    "one between two": (
+        ("time >= 1", now("10"), {"n": "n + 1"}),
+        ("n > 0", now("5"), {"n": "10*n"}),
+        ("time >= 1", now("1"), {"n": "n + 3"}),
+        13.0,
+    ),
+    "false again": (
+        ("time >= 1 && m > 0", now("2", persistent="false"), {"m": "0", "n": "n + 1"}),
+        ("time >= 1 && m > 0", now("1", persistent="false"), {"n": "n + 10"}),
+        ("time >= 1 && m > 0", now("0"), {"n": "n + 100"}),
+        101.0,
+    ),
+    "at one time by other triggers": (
+        ("time >= 1", {}, {"n": "5"}),
+        ("x >= 1", {}, {"m": "n + 1"}),
+        ("time >= 1.5", {}, {"n": "n + m"}),
+        6.0,
+    ),
+    "a level that a rounded value comes to": (
+        ("y >= 1", {}, {"n": "n + x + 10"}),
+        11.0,
+    ),
+    "conditions of conditions": (
+        ("xor(x > 0.5, x > 1.5)", {}, {"n": "n + 1"}),
+        ("piecewise(x > 1, x < 1.5, x > 1.8)", {}, {"n": "n + 10"}),
+        ("implies(x > 0.5, x > 1.2)", {}, {"n": "n + 100"}),
+        121.0,
+    ),
+    "a level that is set": (
+        ("time >= 1", {}, {"x": "3"}),
+        ("x >= 3", {}, {"n": "n + 1"}),
+        ("x > 3", {}, {"n": "n + 10"}),
+        11.0,
+    ),
+    "a delay": (("x >= 0.5", {"more": waits(None, "0.25")}, {"n": "x + 10"}), 10.5),
+    "a delay, values of its end": (("x >= 0.5", now(None, "x/2"), {"n": "x + 10"}), 10.75),
+    "a delay of none": (("x >= 0.5", now(None, "m - 1"), {"n": "x + 10"}), 10.5),
+    "false before its end": (
+        ("x > 0.5 && x < 0.9", now(None, "0.5", persistent="false"), {"n": "n + 1"}),
+        ("x > 0.5 && x < 0.9", now("1", "0.5"), {"n": "n + 10"}),
+        ("x > 0.5 && x < 0.9", now(None, "0.25", persistent="false"), {"n": "n + 100"}),
+        110.0,
+    ),
+    "ends of delays at one time": (
+        ("time >= 0.5", now("1", "0.5"), {"n": "n + 1"}),
+        ("time >= 0.75", now("5", "0.25"), {"n": "10*n + 3"}),
+        ("time >= 1", now("3"), {"n": "n^2 + 1"}),
+        11.0,
+    ),
+    "from the start": (
+        ("time >= 0", now("1", initial="false"), {"n": "n + 3"}),
+        ("x < 1", now("3", initial="false"), {"n": "2*n + 5"}),
+        ("n > 1", now("2"), {"n": "n^2"}),
+        ("time >= 0", now("7", "0.5", initial="false"), {"n": "n/2"}),
+        14.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_events_in_order(written, name):
+    *rows, last = ORDERS[name]
+    events = [event(f"e{k}", when, **how, **sets) for k, (when, how, sets) in enumerate(rows)]
     path = written(
-        Parameters=[parameter("x", 1, "false"), parameter("y", 2), parameter("z", 1, "false")],
-        Rules=[rule("rate", "-x", "x")],
-        Events=[
-            event("now", trigger, initial, x="5"),
-            *(event(name, *given, **{what: "6"}) for name, (*given, what) in more.items()),
+        Parameters=[
+            parameter("x", 0, "false"),
+            parameter("n", 0, "false"),
+            parameter("m", 1, "false"),
+            parameter("y", None, "false"),
         ],
+        Rules=[rule("rate", "1", "x"), rule("assignment", "floor(x)", "y")],
+        Events=events,
     )
-    with pytest.raises(ValueError, match=words):
+    (n,) = course(ks.sbml.read(path), np.array([0.0, 0.3, 2.0]), ["n"])
+    assert n[-1] == pytest.approx(last, rel=1e-9)
+
+
+def test_a_trigger_again_before_its_delay_is_over(written):
+    """x goes up and down between 0.1 and 1.1, through 0.6 upwards at 0.6, 2.6, ...; executions wait
+    side by side, up to four."""
+    lists = {
+        "Parameters": [parameter(name, 0, "false") for name in ("x", "n", "s")],
+        "Rules": [rule("rate", "piecewise(1, s < 0.5, -1)", "x")],
+    }
+    turns = [event("up", "x >= 1.1", s="1"), event("down", "x <= 0.1", s="0")]
+
+    def read(delay):
+        late = event("late", "x > 0.6", **now(None, delay), n="n + 1")
+        return ks.sbml.read(written(**lists, Events=[*turns, late]))
+
+    (n,) = course(read("5"), np.array([0.0, 5.5, 5.7, 7.7, 20.0]), ["n"])
+    assert n.tolist() == [0, 0, 1, 2, 8]
+    with pytest.warns(UserWarning, match="late while 4 of its executions wait"):
+        file = read("9")
+        ks.simulate(file.system, np.array([0.0, 20.0]), file.starts)
+
+
+def test_derivatives_across_a_delay(written):
+    """x' = -k x from 1; d after x is 0.5 it is 1 more than it was then."""
+    k, d, T = 0.7, 0.4, 3.0
+    late = event("late", "x < h", more=waits(None, "d"), x="x + 1")
+    file = ks.sbml.read(
+        written(
+            Parameters=[
+                parameter("x", 1, "false"),
+                parameter("k", k),
+                parameter("d", d),
+                parameter("h", 0.5),
+            ],
+            Rules=[rule("rate", "-k*x", "x")],
+            Events=[late],
+        )
+    )
+    found = ks.sensitivities(file.system, np.array([0.0, T]), file.starts, rtol=1e-12, atol=1e-13)
+    x = 3 * np.exp(-k * (T - d))  # (1 + h) exp(-k (T - d))/h
+    assert found.run["x"][-1] == pytest.approx(x, rel=1e-9)
+    slopes = found.forward(["k", "d", "h"]).states["x"][:, -1]
+    assert slopes == pytest.approx([-(T - d) * x, k * x, (1 / 1.5 - 1 / 0.5) * x], rel=1e-9)
+
+
+def test_rates_in_formulas(written):
+    """The compartment c' = 0.1 c dilutes a: a' = -(k + 0.1) a."""
+    file = ks.sbml.read(
+        written(
+            Compartments=[compartment(size=2, constant="false")],
+            Species=[species("a", concentration=3)],
+            Parameters=[parameter(name, 0, "false") for name in ("u", "v", "w")],
+            Rules=[
+                rule("rate", "0.1*c", "c"),
+                rule("assignment", "2*rateOf(a)", "u"),
+                rule("rate", "rateOf(a) + rateOf(c)", "v"),
+                rule("rate", "rateOf(v)", "w"),
+            ],
+            Reactions=[reaction("r", "0.3*a*c", [("a", 1)])],
+        )
+    )
+    a, c, u, v, w = course(file, TIME, ["a", "c", "u", "v", "w"])
+    assert a == pytest.approx(3 * np.exp(-0.4 * TIME), rel=1e-8)
+    assert u == pytest.approx(-0.8 * a, rel=1e-9)
+    assert v == pytest.approx(a - 3 + c - 2, abs=1e-8)
+    assert w == pytest.approx(v, abs=1e-8)
+
+
+def test_a_strict_trigger_that_begins_at_equality(written):
+    path = written(
+        Parameters=[parameter("x", 1, "false"), parameter("n", 0, "false")],
+        Rules=[rule("rate", "-x", "x")],
+        Events=[event("below", "x < 1", n="n + 1"), event("at", "x <= 1", n="n + 10")],
+    )
+    (n,) = course(ks.sbml.read(path), TIME, ["n"])
+    assert n.tolist() == [0, *[1] * (len(TIME) - 1)]
+
+
+def test_events_at_the_start_by_parameters_are_refused(written):
+    path = written(
+        Parameters=[parameter("x", 1, "false"), parameter("y", 2)],
+        Rules=[rule("rate", "-x", "x")],
+        Events=[event("now", "x < y", "false", x="5")],
+    )
+    with pytest.raises(ValueError, match="now happens at the start by the values of parameters"):
         ks.sbml.read(path)
 
 
@@ -549,11 +801,10 @@ def test_names_of_time_get_another(written):
         ),
         (
             {
-                "Parameters": [parameter("x", 1, "false")],
-                "Rules": [rule("rate", "1", "x")],
-                "Events": [event("late", "x > 2", more="<delay>" + math("1") + "</delay>", x="0")],
+                "Parameters": [parameter("x", 1, "false"), parameter("y", 1, "false")],
+                "Rules": [rule("rate", "rateOf(y)", "x"), rule("assignment", "x", "y")],
             },
-            "event late is delayed, which is not read",
+            "the rate rule of x: rateOf y, which has no rate of its own",
         ),
         (
             {
@@ -621,6 +872,14 @@ def test_a_condition_as_a_number(written):
                 "Rules": [rule("rate", "1", "a"), rule("assignment", "2", "a")],
             },
             "a has an assignment rule and a rate rule",
+        ),
+        (
+            {
+                "Parameters": [parameter("a", 1, "false")],
+                "Rules": [rule("assignment", "2", "a")],
+                "Events": [event("e", "time > 1", a="3")],
+            },
+            "event e sets a, which follows from a formula",
         ),
         ({"Rules": ["<odd/>"]}, "odd in listOfRules, which is not read"),
     ],
