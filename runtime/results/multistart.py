@@ -67,7 +67,7 @@ class MultiStart(Saved):
 
     @property
     def _solved(self) -> NDArray[np.bool_]:
-        """Which starts found a solution."""
+        """Flags of starts that found a solution."""
         return np.isfinite(self.objective) & np.isin(self.status, _SOLUTIONS)
 
     @property

@@ -72,7 +72,7 @@ class Residuals:
 
     @cached_property
     def scores(self) -> Scores | None:
-        """What makes scores of the rows, None where they are residuals."""
+        """Scores that are made of the rows, None where these are residuals."""
         if not (self._spreads or self._limits):
             return None
         own, first = self.samples, len(self.channels)
