@@ -202,13 +202,8 @@ def searched(
     with ThreadPoolExecutor(1) as alone:
         many = shooting.multistart(starts + 1, max_iterations=LIMIT, executor=alone, progress=False)
     each, drawn = (time.process_time() - before) / (starts + 1), many.order > 0
-    # The objective is -2 log L and a constant; those at the limit of iterations count, too.
-    found = [
-        J if np.isfinite(J) else shooting.cost(dict(zip(many.names, end, strict=True)))
-        for J, end in zip(many.objective[drawn], many.ends[drawn], strict=True)
-    ]
-    found = [J if np.isfinite(J) else np.nan for J in found]
-    ends = (ours.fitted - 0.5 * (np.array(found) - fit.objective)).tolist()
+    # -2 log L and a constant, where those end, too, that reach the limit of iterations
+    ends = (ours.fitted - 0.5 * (many.objective[drawn] - fit.objective)).tolist()
     rows = (dict(zip(many.names, row, strict=True)) for row in many.starts[drawn])
     points = [{**problem.nominal, **row} for row in rows]
     return ours._replace(ends=ends, each=each), points

@@ -15,12 +15,16 @@ from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.status import Solve
+
+#: How starts end that found a solution.
+_SOLUTIONS = [str(status) for status in Solve if status.success]
 
 
 class Found(NamedTuple):
     """Result from one start: the parameters at its end, the status, and the number of iterations;
-    the objective, NaN without a solution, a function that makes the whole solution, and its merit,
-    NaN if that is the objective."""
+    the objective there, NaN if it has none, a function that makes the whole solution, None without
+    one, and its merit, NaN if that is the objective."""
 
     parameters: Mapping[str, float]
     status: str
@@ -35,8 +39,9 @@ class MultiStart(Saved):
     """Results from many starts, S of them, the best first; those without a solution are last.
 
     names : of the parameters, r. starts, ends : their values at the start and at the end, (S, r).
-    objective : NaN without a solution. merit : the number by which they are ordered, -2 log L if
-    standard deviations are estimated, otherwise the objective, see `Trials`. status : of each.
+    objective : where each ended, NaN if it has none there. merit : the number by which they are
+    ordered, -2 log L if standard deviations are estimated, otherwise the objective, see `Trials`.
+    status : of each.
     order : the number of each as it was drawn; 0 is the guess itself. iterations : of each.
     solutions : the best ones, of different optima first. planned : number of starts that were
     planned; there are fewer after Ctrl-C.
@@ -61,6 +66,11 @@ class MultiStart(Saved):
         return len(self.status)
 
     @property
+    def _solved(self) -> NDArray[np.bool_]:
+        """Flags of starts that found a solution."""
+        return np.isfinite(self.objective) & np.isin(self.status, _SOLUTIONS)
+
+    @property
     def best(self) -> Solution | Fit:
         """Solution with the lowest merit; raises `ValueError` if no start found any."""
         if not self.solutions:
@@ -75,7 +85,7 @@ class MultiStart(Saved):
         optimum by its square.
         """
         near = positive(tolerance, "tolerance")
-        found = np.flatnonzero(np.isfinite(self.objective))
+        found = np.flatnonzero(self._solved)
         J, p, merit = self.objective, self.ends, self.merit
         spread = np.ptp(p[found], axis=0) if len(found) else 0.0
         size = np.abs(p[found]).max(axis=0, initial=0.0) + spread
@@ -118,7 +128,7 @@ class MultiStart(Saved):
                 for name, value in zip(self.names, self.ends[k], strict=True)
             )
             lines.append(f"{self.merit[k]:14.6g}  {len(rows):4d} starts  {values}".rstrip())
-        lost = int(np.isnan(self.objective).sum())
+        lost = int((~self._solved).sum())
         if lost:
             lines.append(f"{'none':>14}  {lost:4d} starts")
         return "\n".join(lines)
@@ -134,7 +144,7 @@ class MultiStart(Saved):
         """Figure of all merits in order (waterfall plot); flat steps are optima that many starts
         found."""
         figure, axis = subplots(figsize=(6.0, 3.6))
-        found = np.isfinite(self.objective)
+        found = self._solved
         rise = self.merit[found] - (self.merit[found].min() if found.any() else 0.0)
         for k, rows in enumerate(self.clusters()):
             axis.plot(rows + 1, rise[rows], "o", ms=5, color=f"C{k % 10}")
@@ -179,7 +189,8 @@ def multistart(
     numbers, ended = np.array([*found], dtype=np.intp), list(found.values())
     pairs = np.array([(each.objective, each.merit) for each in ended]).reshape(-1, 2)
     J, merit = pairs[:, 0], np.where(np.isnan(pairs[:, 1]), pairs[:, 0], pairs[:, 1])
-    order = np.lexsort((numbers, np.where(np.isnan(J), np.inf, merit)))
+    lost = np.array([each.solution is None for each in ended], dtype=bool)
+    order = np.lexsort((numbers, np.where(np.isnan(J), np.inf, merit), lost))
     ends = np.array([[each.parameters[n] for n in names] for each in ended])
     made = MultiStart(
         names=list(names),

@@ -20,6 +20,7 @@ from kinesym.runtime.estimation.priors import Priors
 from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.simulation.stepper import Diverged
@@ -168,8 +169,8 @@ class AssignedTrials(Simulated):
     def _forward_gradient(self, q: Array) -> Array:
         return np.asarray(self.at.slopes(q).T @ self.inner._forward_gradient(self.at.values(q)))
 
-    def _residuals(self, q: Array) -> Array:
-        return self.inner._residuals(self.at.values(q))
+    def _rows(self, q: Array) -> tuple[Array, Scores | None]:
+        return self.inner._rows(self.at.values(q))
 
     def _jacobian(self, q: Array) -> csr_array:
         return csr_array(self.inner._jacobian(self.at.values(q)) @ self.at.slopes(q))

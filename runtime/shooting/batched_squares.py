@@ -4,8 +4,9 @@ Each start steps to the minimum of a quadratic model of J within a trust region 
 model is that of Gauss and Newton, or adds the curvature of the residuals by secants of the
 gradient, whichever has told better what the last step does to J, as in NL2SOL (Dennis, Gay, Welsch
 1981, ACM Transactions on Mathematical Software 7:348). The same serves likelihoods, with Fisher's
-information in place of the matrix of Gauss and Newton. Starts are independent, except that those
-that fall behind are stopped.
+information in place of the matrix of Gauss and Newton. Long steps bend with the valley that they
+follow, where the second-order change of residuals is known. Starts are independent, except that
+those that fall behind are stopped.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ _PATIENCE = 20
 _FIRST = 1.0
 #: Share of the trust radius that is left to unknowns between their bounds.
 _LEAST = 1e-3
+#: Share of the trust radius from which a step is as long as that.
+_FULL = 0.9
+#: Share of a step over which the second-order change of residuals is seen.
+_SHORT = 0.1
+#: Largest step aside that makes up for it, as a share of the step.
+_ASIDE = 0.75
 #: Iterations between two looks at hopeless starts.
 _LOOK = 10
 #: Iterations before the first look.
@@ -65,7 +72,9 @@ class Problem(NamedTuple):
     derivatives are not looked at. bounds : (S, n) each. rounding : size of a J that is none.
     level : least size of a J of which shares are taken, of a likelihood, which may be of any sign.
     rest : share of J by which a step may still lower it at the end. noise : what measurements do
-    not tell of J, and as a share of it."""
+    not tell of J, and as a share of it. change : of points (M, n) of the starts with these numbers
+    2 r'^T times the change of r from their iterates, where r' are its derivatives (M, n), NaN
+    without a value; None where that is not known."""
 
     squares: Callable[[Rows, Array], Squares]
     bounds: tuple[Array, Array]
@@ -73,6 +82,7 @@ class Problem(NamedTuple):
     level: float = 0.0
     rest: float = 1e-11
     noise: tuple[float, float] = (0.0, 0.0)
+    change: Callable[[Rows, Array], Array] | None = None
 
     def told(self, J: Array) -> Array:
         """Least decrease of J that measurements tell."""
@@ -188,12 +198,15 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
     on = ~_ended(problem, now, rows)
     if not on.any():
         return
-    rows, [y, J, step, expected] = rows[on], [part[on] for part in (y, J, step, expected)]
-    new = np.clip(y + step, *(side[rows] for side in problem.bounds))
+    rows, [y, J, step, expected, model] = (
+        rows[on],
+        [part[on] for part in (y, J, step, expected, model)],
+    )
+    new, length = _along_bend(problem, now, rows, step, model), np.linalg.norm(step, axis=1)
     step, found = new - y, problem.squares(rows, new)
     fall = J - found.cost
     better = fall > 0.0
-    _resize(now, rows, step, fall / np.where(expected > 0.0, expected, np.inf), better)
+    _resize(now, rows, length, fall / np.where(expected > 0.0, expected, np.inf), better)
     _choose(now, rows, step, fall)
     now.iterations[rows] += 1
     _end_short(problem, now, rows[~better])
@@ -245,6 +258,32 @@ def _steps(
     return step, fall
 
 
+def _along_bend(problem: Problem, now: Iterates, rows: Rows, step: Array, model: Array) -> Array:
+    """Points (M, n) that steps to the trust radius lead to along the valley: beside the step, they
+    undo the second-order change of r along it, by a difference over a short one (Transtrum, Sethna
+    2012, arXiv:1201.5885). Where that is large, or where r has no value, points of the step."""
+    y, (low, high) = now.y[rows], [side[rows] for side in problem.bounds]
+    new = np.clip(y + step, low, high)
+    long = np.linalg.norm(step, axis=1) >= _FULL * now.radius[rows]
+    if problem.change is None or not long.any():
+        return new
+    on, step, model = np.flatnonzero(long), step[long], model[long]
+    free = (new[on] > low[on]) & (new[on] < high[on])
+    change = problem.change(rows[on], np.clip(y[on] + _SHORT * step, low[on], high[on]))
+    bend = change - _SHORT * np.einsum("kij,kj->ki", now.bend[rows[on]], step)
+    values, vectors = _axes(model, free)
+    left = now.gradient[rows[on]] + np.einsum("kij,kj->ki", model, step)
+    size = np.where(free, step**2, 0.0).sum(axis=1)
+    shift = -np.where(free, left * step, 0.0).sum(axis=1) / np.where(size > 0.0, size, np.inf)
+    least = _SINGULAR * np.abs(values).max(axis=1) + np.finfo(float).tiny
+    stiff = np.maximum(values + np.maximum(shift, 0.0)[:, None], least[:, None])
+    along = np.einsum("kij,ki->kj", vectors, np.where(free, bend / _SHORT**2, 0.0)) / stiff
+    aside = -np.where(free, np.einsum("kij,kj->ki", vectors, along), 0.0)
+    small = np.linalg.norm(aside, axis=1) <= _ASIDE * np.linalg.norm(step, axis=1)
+    new[on] = np.where(small[:, None], np.clip(new[on] + aside, low[on], high[on]), new[on])
+    return new
+
+
 def _axes(matrix: Array, free: Flags) -> tuple[Array, Array]:
     """Eigenvalues, in ascending order, and eigenvectors of the matrix in the free unknowns; others
     are fixed."""
@@ -274,10 +313,11 @@ def _lengths(along: Array, values: Array, radius: Array) -> Array:
     return step
 
 
-def _resize(now: Iterates, rows: Rows, step: Array, ratio: Array, better: Flags) -> None:
-    """Update the trust radius after a step that has lowered J by `ratio` times the prediction."""
-    length, radius = np.linalg.norm(step, axis=1), now.radius[rows]
-    poor, full = ~better | ~(ratio >= 0.25), (ratio > 0.75) & (length > 0.9 * radius)
+def _resize(now: Iterates, rows: Rows, length: Array, ratio: Array, better: Flags) -> None:
+    """Update the trust radius after a step of a length that has lowered J by `ratio` times the
+    prediction."""
+    radius = now.radius[rows]
+    poor, full = ~better | ~(ratio >= 0.25), (ratio > 0.75) & (length > _FULL * radius)
     now.radius[rows] = np.where(poor, 0.25 * length, np.where(full, 2.0 * radius, radius))
 
 

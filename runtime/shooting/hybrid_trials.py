@@ -123,7 +123,7 @@ class HybridTrials(Simulated):
                 found.append(_Off(e, std, own, name, here))
         return found
 
-    def _rows(self, every: Sequence[_Off]) -> Array:
+    def _stacked(self, every: Sequence[_Off]) -> Array:
         """Residuals, then sqrt(2) log std of those that are expressions."""
         logs = [np.sqrt(2.0) * np.log(each.std) for each in every if each.own]
         rows = []
@@ -140,11 +140,11 @@ class HybridTrials(Simulated):
         root = float(np.sqrt(self.factor))
         return Scores(np.flatnonzero(own), log, none, there, root, self.loss)
 
-    def _residuals(self, q: Array) -> Array:
-        """Residuals (simulated - measured) / std, by trial, then by measurement; then the scores of
-        the logarithms of standard deviations that are expressions."""
+    def _rows(self, q: Array) -> tuple[Array, Scores | None]:
+        """Rows (simulated - measured) / std, by trial, then by measurement; then those of the
+        logarithms of standard deviations that are expressions."""
         every = self._off(q)
-        return self._scores(every).values(self._rows(every))
+        return self._stacked(every), self._scores(every)
 
     def samples(self) -> Samples:
         names = list(dict.fromkeys(n for trial in self.trials for n in trial.measurements))
@@ -216,7 +216,8 @@ class HybridTrials(Simulated):
         return result
 
     def _forward_gradient(self, q: Array) -> Array:
-        pull = self._residuals(q)
+        rows, scores = self._rows(q)
+        pull = rows if scores is None else scores.values(rows)
         if self.kinked:
             plain = np.concatenate([np.full(len(each.std), not each.own) for each in self._off(q)])
             which = np.flatnonzero(plain)
@@ -246,7 +247,7 @@ class HybridTrials(Simulated):
         entries = np.sqrt(self.factor) * np.concatenate([by.ravel() for by, _ in (*parts, *logs)])
         places = (np.concatenate(rows), np.concatenate(columns))
         slopes = coo_array((entries, places), shape=(begin, q.size)).tocsr()
-        return self._scores(every).slopes(self._rows(every), slopes) if logs else slopes
+        return self._scores(every).slopes(self._stacked(every), slopes) if logs else slopes
 
     def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
         mine, along = self._along(q, trial)

@@ -390,6 +390,8 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
             "least-squares"
         )
 
+    here: dict[str, Array] = {}  # rows and slopes at the iterate
+
     def squares(rows: NDArray[np.intp], points: Array) -> Squares:
         at, n = problem.at(points[0]), points.shape[1]
         J = trials.cost(at)
@@ -404,7 +406,16 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
         if not (np.isfinite(g).all() and np.isfinite(bend).all()):
             return none._replace(cost=np.array([np.inf]))
         problem.note(at, J, float(np.linalg.norm(g)))
+        here.update(rows=trials.rows(at), slopes=S)
         return Squares(np.array([J]), g[None], bend[None])
+
+    def change(rows: NDArray[np.intp], points: Array) -> Array:
+        try:
+            with np.errstate(all="ignore"):  # far away from the iterate it may be no number
+                moved = trials.change(here["rows"], problem.at(points[0]))
+                return 2.0 * (moved @ here["slopes"])[None]
+        except Diverged:
+            return np.full_like(points, np.nan)
 
     try:
         rounded = _ROUNDED_RESIDUAL**2 * _made(trials.jacobian(q), q)
@@ -413,7 +424,7 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
     low, high = problem.scaled_bounds
     level = _level(trials, q)
     share, noise = _SHARE * how.tolerance, _noise(trials, q)
-    asked = Problem(squares, (low[None], high[None]), rounded, level, share, noise)
+    asked = Problem(squares, (low[None], high[None]), rounded, level, share, noise, change)
     found = minimised(asked, problem.scaled(q)[None], how.limit, lambda ended, now: None)
     if not found.status[0]:
         raise KeyboardInterrupt

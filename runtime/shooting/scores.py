@@ -57,12 +57,24 @@ class Scores:
 
     def slopes(self, rows: Array, slopes: csr_array) -> csr_array:
         """Their slopes, from the derivatives (n, m) of the rows: those of e without those of s."""
-        n, e, paces = len(rows), rows[self.off] / self.root, np.ones(len(rows))
-        a, b = roots_of_information(self.loss)
-        paces[self.limits] = self._hazard(rows)[1]
-        paces[self.off], paces[self.log] = a, b / np.sqrt(2.0)
+        n, e, paces = len(rows), rows[self.off] / self.root, self._paces(rows)
+        a = roots_of_information(self.loss)[0]
         without = coo_array((a * np.sqrt(0.5) * e, (self.off, self.log)), shape=(n, n))
         return csr_array((diags_array(paces) + without) @ slopes)
+
+    def change(self, before: Array, now: Array) -> Array:
+        """Change of the rows, to first order by these slopes: of e with the s of before."""
+        found = now - before
+        grown = np.exp(found[self.log] / (np.sqrt(2.0) * self.root))
+        found[self.off] = now[self.off] * grown - before[self.off]
+        return self._paces(before) * found
+
+    def _paces(self, rows: Array) -> Array:
+        """Slopes of scores by rows, with e of constant s."""
+        paces, (a, b) = np.ones(len(rows)), roots_of_information(self.loss)
+        paces[self.limits] = self._hazard(rows)[1]
+        paces[self.off], paces[self.log] = a, b / np.sqrt(2.0)
+        return paces
 
     def _hazard(self, rows: Array) -> tuple[Array, Array]:
         """h of censored samples, and sqrt(h (u + h))."""

@@ -37,6 +37,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.blocks import Block, sparse
 from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, most_steps
 from kinesym.runtime.shooting.resets import Crossed, Interrupted, Reset, by_nodes, crossed
+from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.squares import Residuals
 from kinesym.runtime.shooting.steady_start import Settled
 from kinesym.runtime.shooting.trials import Simulated, System, unstable
@@ -359,9 +360,10 @@ class SmoothTrials(Simulated):
         """The trials on the grids of the steps."""
         return self._fine
 
-    def _residuals(self, q: Array) -> Array:
+    def _rows(self, q: Array) -> tuple[Array, Scores | None]:
         z = self.simulate(q)  # first: samples may move to other steps
-        return self._squares().values(z)
+        squares = self._squares()
+        return squares.rows(z), squares.scores
 
     def samples(self) -> Samples:
         return self._squares().samples

@@ -71,7 +71,10 @@ class Residuals:
         return found if self._late is None else joined(found, self._late.samples)
 
     @cached_property
-    def _scores(self) -> Scores:
+    def scores(self) -> Scores | None:
+        """Scores that are made of the rows, None where these are residuals."""
+        if not (self._spreads or self._limits):
+            return None
         own, first = self.samples, len(self.channels)
         places = [np.flatnonzero(own.channel == k) for k in range(first + len(self._spreads))]
         none, there = np.zeros(0, dtype=np.intp), own.weight > 0.0
@@ -80,10 +83,9 @@ class Residuals:
         rows, logs, last = (np.concatenate([none, *e]) for e in (off, places[first:], limits))
         return Scores(rows, logs, last, there, self._root, self._loss)
 
-    def values(self, z: Array) -> Array:
-        """Residuals r of all trials."""
+    def rows(self, z: Array) -> Array:
+        """Residuals r of all trials, or what `scores` makes scores of."""
         found = self.nlp.constraints(z)[self._rows]
-        found = self._scores.values(found) if self._spreads or self._limits else found
         if self._late is None:
             return found
         e = self._late.residuals(z)
@@ -95,8 +97,8 @@ class Residuals:
         entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
         shape = (self.nlp.n_constraints, self.nlp.n_variables)
         found = coo_array(entries, shape=shape).tocsr()[self._rows]
-        if self._spreads or self._limits:
-            found = self._scores.slopes(self.nlp.constraints(z)[self._rows], found)
+        if self.scores is not None:
+            found = self.scores.slopes(self.nlp.constraints(z)[self._rows], found)
         if self._late is None:
             return found
         slopes = self._root * self._late.residual_jacobian(z)

@@ -19,6 +19,7 @@ from kinesym.runtime.estimation.priors import Priors
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
+from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.shooting.steady_start import Settled
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
@@ -160,8 +161,22 @@ class Simulated(ABC):
 
     def residuals(self, q: Array) -> Array:
         """Residuals r with J = sum r^2 or, if `scored`, the scores; those of priors last."""
-        own = self._residuals(q)
-        return np.concatenate([own, self.priors.residuals(q)]) if self.priors else own
+        rows, scores = self._rows(q)
+        return self._with_priors(q, rows if scores is None else scores.values(rows))
+
+    def rows(self, q: Array) -> Array:
+        """Residuals before scores are made of them, see `Scores`; those of priors last."""
+        return self._with_priors(q, self._rows(q)[0])
+
+    def change(self, before: Array, q: Array) -> Array:
+        """Change of the residuals from where they had these rows, with the standard deviations
+        there, so that it is to first order what `jacobian` says."""
+        rows, scores = self._rows(q)
+        now = self._with_priors(q, rows)
+        return now - before if scores is None else scores.change(before, now)
+
+    def _with_priors(self, q: Array, rows: Array) -> Array:
+        return np.concatenate([rows, self.priors.residuals(q)]) if self.priors else rows
 
     def jacobian(self, q: Array) -> csr_array:
         """Jacobian d r/d q; zeros that may differ from zero elsewhere are kept."""
@@ -183,8 +198,8 @@ class Simulated(ABC):
         """Gradient d J/d q without priors, forwards in time."""
 
     @abstractmethod
-    def _residuals(self, q: Array) -> Array:
-        """Residuals r with J = sum r^2, without priors."""
+    def _rows(self, q: Array) -> tuple[Array, Scores | None]:
+        """Residuals r with J = sum r^2, without priors; or what scores are made of, and by what."""
 
     @abstractmethod
     def _jacobian(self, q: Array) -> csr_array:

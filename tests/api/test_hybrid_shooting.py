@@ -440,6 +440,11 @@ def test_noise_that_depends_on_unknowns(loss):
     each = rho((at["y"] - measured["y"]) / s) + 2 * np.log(s)
     known = rho((at["v"] - measured["v"]) / 0.5).sum() + np.nansum(each)
     assert shooting.cost(q) == pytest.approx(1.5 * known, rel=1e-6)
+    if loss != "laplace":  # whose scores jump
+        along, rows = np.array([1.0, 0.01, 0.02]), shooting._trials.rows(q).copy()
+        sides = (shooting._trials.change(rows, q + h * along) for h in (1e-6, -1e-6))
+        moved, slopes = np.subtract(*sides) / 2e-6, shooting.residual_jacobian(q)
+        assert slopes @ along == pytest.approx(moved, rel=1e-5, abs=1e-6 * np.abs(moved).max())
     if loss is None:
         fit = shooting.solve(q, optimizer="least-squares")
         assert fit.success

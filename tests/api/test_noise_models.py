@@ -121,6 +121,10 @@ def test_shooting_agrees():
     gradient, r, slopes = shooting.gradient(q), shooting.residuals(q), shooting.residual_jacobian(q)
     assert 2.0 * slopes.T @ r == pytest.approx(gradient, rel=1e-9, abs=1e-9)
     assert shooting.gradient(q, mode="forward") == pytest.approx(gradient, rel=1e-9)
+    along, rows = np.linspace(-1.0, 1.0, len(q)), shooting._trials.rows(q).copy()
+    sides = (shooting._trials.change(rows, q + h * along) for h in (1e-6, -1e-6))
+    moved = np.subtract(*sides) / 2e-6
+    assert slopes @ along == pytest.approx(moved, rel=1e-6, abs=1e-7 * np.abs(moved).max())
     for step, slope in zip(1e-6 * np.eye(len(q)), gradient, strict=True):
         change = (shooting.cost(q + step) - shooting.cost(q - step)) / 2e-6
         assert slope == pytest.approx(change, rel=1e-5, abs=1e-5)

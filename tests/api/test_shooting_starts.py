@@ -233,6 +233,19 @@ def test_starts_that_fail():
     np.testing.assert_allclose(found.ends[~lost], 0.6, atol=0.01)
     few = problem.multistart(20, seed=1, guess={a: 0.5}, max_iterations=1)
     assert "iteration limit" in few.status
+    check_ends_without_solution(problem, few)
+
+
+def check_ends_without_solution(problem, found):
+    """Starts without a solution have the objective there, are last, and count as no optimum."""
+    lost = np.array([status not in ("converged", "flat") for status in found.status])
+    assert lost.any() and not lost[: np.flatnonzero(lost)[0]].any() and lost[-1]
+    for k in np.flatnonzero(lost):
+        cost = problem.cost(found.ends[k])
+        assert found.objective[k] == pytest.approx(cost, rel=1e-9) or not np.isfinite(cost)
+        assert not any(k in group for group in found.clusters())
+    assert np.isfinite(found.objective[lost]).any()
+    assert f"{lost.sum()} starts" in str(found)
 
 
 def swing(**more):
@@ -285,6 +298,11 @@ def test_others_are_solved_one_by_one(name):
     assert found.best.success
     again = problem.multistart(4, seed=2, keep=1)
     np.testing.assert_array_equal(again.ends, found.ends)
+
+
+def test_ends_at_the_limit_one_by_one():
+    problem = ALONE["implicit"]()
+    check_ends_without_solution(problem, problem.multistart(6, seed=2, max_iterations=2))
 
 
 def test_threads_share_no_trajectories():

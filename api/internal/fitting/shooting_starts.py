@@ -216,9 +216,10 @@ class _Group:
         q = self._natural(np.array([k]), now.y[[k]])[0]
         values = dict(zip(self._given.unknowns.parameters, map(float, q), strict=False))
         about = (values, now.status[k], int(now.iterations[k]))
+        J = float(now.cost[k]) if np.isfinite(now.cost[k]) else np.nan
         if now.status[k] != Solve.CONVERGED:
-            return Found(*about)
-        return Found(*about, float(now.cost[k]), lambda: whole(self._steps(now, k)))
+            return Found(*about, J)
+        return Found(*about, J, lambda: whole(self._steps(now, k)))
 
     def _steps(self, now: Iterates, k: int) -> list[Step]:
         history = now.history(k)
@@ -249,6 +250,5 @@ def _solved(make: Callable[[], Identification], how: Chosen, q: Array) -> Found:
     except Diverged:  # after a step that its neighbours do not show
         return Found(begin, str(Solve.NOT_FINITE))
     about = (fit.parameters, str(fit.status), fit.iterations)
-    if not fit.success:
-        return Found(*about)
-    return Found(*about, fit.objective, partial(replace, fit), fit.merit)
+    whole = partial(replace, fit) if fit.success else None
+    return Found(*about, fit.objective, whole, fit.merit)

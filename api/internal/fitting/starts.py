@@ -247,6 +247,5 @@ def collocated(
     except ValueError:  # a function is not finite where it begins
         return Found(problem.parameters(z), str(Solve.NOT_FINITE))
     about = (problem.parameters(one.free_vector), str(one.status), one.iterations)
-    if not one.success:
-        return Found(*about)
-    return Found(*about, one.objective, partial(replace, one), one.merit)
+    whole = partial(replace, one) if one.success else None
+    return Found(*about, one.objective, whole, one.merit)

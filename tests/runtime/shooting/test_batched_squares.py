@@ -62,12 +62,33 @@ def slopes_of(function, q):
     return np.array([function(q + step).imag / 1e-30 for step in steps]).T
 
 
-def ends(function, starts, low=-np.inf, high=np.inf, limit=200):
+def ends(function, starts, low=-np.inf, high=np.inf, limit=200, bends=False):
     starts = np.array(starts, dtype=float)
     bounds = tuple(np.broadcast_to(np.array(s, float), starts.shape) for s in (low, high))
-    return minimised(
-        Problem(squares(function), bounds, 1e-20), starts, limit, lambda rows, now: None
-    )
+    made = bending(function) if bends else (squares(function), None)
+    problem = Problem(made[0], bounds, 1e-20, change=made[1])
+    return minimised(problem, starts, limit, lambda rows, now: None)
+
+
+def bending(function):
+    """The same, and how 2 r'^T r changes from the iterates, the lowest points of each start."""
+    plain, lowest = squares(function), {}
+
+    def found(rows, points):
+        made = plain(rows, points)
+        for row, J, q in zip(rows, made.cost, points, strict=True):
+            if row not in lowest or lowest[row][0] > J:
+                lowest[row] = J, q
+        return made
+
+    def change(rows, points):
+        with np.errstate(all="ignore"):
+            every = [(lowest[row][1], q) for row, q in zip(rows, points, strict=True)]
+            return np.array(
+                [2.0 * slopes_of(function, at).T @ (function(q) - function(at)) for at, q in every]
+            )
+
+    return found, change
 
 
 def scattered(about, factor, count=20, seed=0):
@@ -126,6 +147,35 @@ def test_bounds(seed):
     assert (found.y >= low).all() and (found.y <= high).all()
     assert ((found.y == low) | (found.y == high)).any(axis=1).all()
     np.testing.assert_allclose(found.cost, 2.0 * best.cost, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("narrow", "times"), [(100.0, 2), (1e4, 4)])
+def test_steps_bend_with_a_valley(narrow, times):
+    """Its floor is a parabola, at whose end the minimum is; with a bound, on this side."""
+
+    def valley(q):
+        return np.array([narrow * (q[1] - q[0] ** 2), 1.0 - q[0]])
+
+    starts = [[-5.0, 25.0], [-2.0, 4.1], [-3.0, 9.0]]
+    straight = ends(valley, starts, limit=3000)
+    found = ends(valley, starts, limit=3000, bends=True)
+    np.testing.assert_allclose(found.y, 1.0, rtol=1e-6)
+    assert (times * found.iterations < straight.iterations).all()
+    low = ends(valley, starts, low=[-10.0, 1.2], limit=3000, bends=True)
+    np.testing.assert_allclose(low.y, np.tile([-np.sqrt(1.2), 1.2], (3, 1)), rtol=1e-3)
+
+
+def test_steps_that_cannot_bend():
+    """Where r has no value on the way, or does not bend, they are those without."""
+
+    def gap(q):
+        return np.array([np.where((q[0] > 1.9) & (q[0] < 1.99), np.nan, q[0]) - 1.0])
+
+    for function in (gap, lambda q: q - 3.0):
+        start = [[2.0]] if function is gap else [[40.0, -2.0]]
+        one, other = (ends(function, start, bends=bends) for bends in (False, True))
+        np.testing.assert_allclose(other.y, one.y, rtol=1e-9)
+        assert other.iterations[0] == one.iterations[0]
 
 
 def test_ends_that_are_none():
