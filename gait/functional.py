@@ -80,14 +80,15 @@ def _mean_shape(rows: Array) -> Array:
 def _symmetric(local: Array) -> tuple[tuple[Array, Array], float]:
     """Centre (3,), distances (N,) and the smallest turn over the smallest allowed, by the points
     of both segments that stay nearest, of markers (K, 3, N) in proximal axes."""
-    turn, centre = rigid_motion(_mean_shape(local), local)
+    turn, at = rigid_motion(_mean_shape(local), local)
     N = turn.shape[2]
     sides = np.hstack([np.tile(np.eye(3), (N, 1)), -np.moveaxis(turn, 2, 0).reshape(-1, 3)])
-    ends = np.linalg.lstsq(sides, centre.T.ravel(), rcond=None)[0]
-    gap = (sides @ ends - centre.T.ravel()).reshape(N, 3)
+    ends = np.linalg.lstsq(sides, at.T.ravel(), rcond=None)[0]
+    gap = (sides @ ends - at.T.ravel()).reshape(N, 3)
     largest = np.linalg.norm(turn.mean(axis=2), 2)  # 1 about a fixed axis
     turned = np.sqrt(2.0 * max(1.0 - float(largest), 0.0))
-    return (ends[:3], np.asarray(np.linalg.norm(gap, axis=1))), float(turned / TURN)
+    centre = np.asarray(ends[:3], dtype=np.float64)
+    return (centre, np.asarray(np.linalg.norm(gap, axis=1))), float(turned / TURN)
 
 
 def _spheres(local: Array) -> tuple[tuple[Array, Array], float]:

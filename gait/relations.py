@@ -244,8 +244,9 @@ def clusters_in(relation: Any) -> list[Sequence[str]]:
     if not dataclasses.is_dataclass(relation):
         return []
     inside = clusters_in([getattr(relation, f.name) for f in dataclasses.fields(relation)])
-    carried = isinstance(relation, Carried | FunctionalCentre)
-    return [relation.cluster, *inside] if carried else inside
+    if isinstance(relation, Carried | FunctionalCentre):
+        return [relation.cluster, *inside]
+    return inside
 
 
 def landmarks(relations: Relations, trial: Trial) -> Landmarks:
