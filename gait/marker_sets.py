@@ -28,6 +28,8 @@ Part: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 #: Positions of markers by name: in the trial, or carried from the standing trial.
 At: TypeAlias = Mapping[str, Position]
 
+#: Segments of which there are two.
+_LIMBS = ("thigh", "shank", "hindfoot", "arm", "forearm")
 #: Regressions of the hips.
 _REGRESSIONS = ("davis", "harrington", "bell")
 #: Direction of the sides along y.
@@ -295,30 +297,21 @@ def _arm(side: str, joints: Sequence[Position], elbow: Any, wrist: Any) -> Part:
     return dict(zip((S, E, W), joints, strict=True)), axes
 
 
-def _owners(middle: Mapping[str, str], sided: Mapping[str, str]) -> dict[str, list[str]]:
-    """Markers by segment; `sided` without their side."""
-    found = {segment: names.split() for segment, names in middle.items()}
-    for side in _SIDES:
-        for segment, names in sided.items():
-            found[f"{side}{segment}"] = [side + name for name in names.split()]
+def _owners(text: str) -> dict[str, list[str]]:
+    """Markers by segment, of "segment marker marker; ..." and of both sides of limbs."""
+    found = {}
+    for segment, *names in map(str.split, text.split(";")):
+        for side in _SIDES if segment in _LIMBS else ("",):
+            found[side + segment] = [side + name for name in names]
     return found
 
 
 _SETS = {
     "plug-in-gait": _Set(
         _owners(
-            {
-                "pelvis": "RASI LASI RPSI LPSI SACR",
-                "torso": "C7 T10 CLAV STRN RSHO LSHO",
-                "head": "RFHD LFHD RBHD LBHD",
-            },
-            {
-                "thigh": "THI KNE",
-                "shank": "TIB ANK",
-                "hindfoot": "HEE TOE",
-                "arm": "ELB",
-                "forearm": "WRA WRB",
-            },
+            "pelvis RASI LASI RPSI LPSI SACR; torso C7 T10 CLAV STRN RSHO LSHO; "
+            "head RFHD LFHD RBHD LBHD; thigh THI KNE; shank TIB ANK; hindfoot HEE TOE; "
+            "arm ELB; forearm WRA WRB"
         ),
         (("RASI", "LASI"), ("RPSI", "LPSI")),
         ("leg_length", "knee_width", "ankle_width"),
@@ -328,14 +321,8 @@ _SETS = {
     ),
     "isb": _Set(
         _owners(
-            {"pelvis": "RASIS LASIS RPSIS LPSIS SACR", "torso": "C7 T8 IJ PX RAC LAC"},
-            {
-                "thigh": "FLE FME",
-                "shank": "LM MM",
-                "hindfoot": "CAL MT1 MT5",
-                "arm": "EL EM",
-                "forearm": "RS US",
-            },
+            "pelvis RASIS LASIS RPSIS LPSIS SACR; torso C7 T8 IJ PX RAC LAC; thigh FLE FME; "
+            "shank LM MM; hindfoot CAL MT1 MT5; arm EL EM; forearm RS US"
         ),
         (("RASIS", "LASIS"), ("RPSIS", "LPSIS")),
         (),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
@@ -18,7 +17,6 @@ from numpy.typing import ArrayLike
 from kinesym.base.checks import count, finite, positive
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.results.plot import subplots
 
 #: Default window: half a gait cycle at usual speed [s].
 HALF_CYCLE = 0.6
@@ -54,19 +52,6 @@ class Scree(Displayed):
                 f"{self.left_out[k]:10.3g}{mark}"
             )
         return "\n".join(lines)
-
-    def plot(self) -> Any:
-        """A figure of the shares over components; those kept are filled."""
-        figure, axis = subplots(figsize=(7.0, 3.5))
-        shares = np.maximum(self.shares, 1e-18)  # zero has no logarithm
-        number = np.arange(1, len(shares) + 1)
-        axis.semilogy(number, shares, "o-", ms=4, lw=0.8, color="C0", mfc="none")
-        kept = slice(None, self.rank)
-        axis.semilogy(number[kept], shares[kept], "C0o", ms=4, label=f"kept: {self.rank}")
-        axis.set_xlabel("component")
-        axis.set_ylabel("share of the variance")
-        axis.legend(loc="upper right")
-        return figure
 
 
 @dataclass(frozen=True)
