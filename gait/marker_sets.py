@@ -156,6 +156,10 @@ def _positions(
     of: _Set, markers: Markers, standing: Collection[str], clusters: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, Position], dict[str, None]]:
     """Positions of all markers of a set by name, and the names of those that are nowhere."""
+    for segment in clusters:
+        check_choice(segment, of.owners, "a segment of clusters")
+    if isinstance(standing, str):
+        raise ValueError(f"standing is names of markers, or places by name, got {standing!r}")
     at, lacking = dict[str, Position](), dict[str, None]()
     for segment, names in of.owners.items():
         for name in names:
@@ -299,11 +303,13 @@ def _arm(side: str, joints: Sequence[Position], elbow: Any, wrist: Any) -> Part:
 
 def _owners(text: str) -> dict[str, list[str]]:
     """Markers by segment, of "segment marker marker; ..." and of both sides of limbs."""
-    found = {}
-    for segment, *names in map(str.split, text.split(";")):
-        for side in _SIDES if segment in _LIMBS else ("",):
-            found[side + segment] = [side + name for name in names]
-    return found
+    rows = [part.split() for part in text.split(";")]
+    return {
+        side + segment: [side + name for name in names]
+        for side in ("", *_SIDES)
+        for segment, *names in rows
+        if (segment in _LIMBS) == bool(side)
+    }
 
 
 _SETS = {

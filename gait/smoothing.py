@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided, sliding_window_view
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import count, finite, positive
@@ -176,13 +176,11 @@ def spectrum(x: Array, L: int) -> tuple[Array, Array]:
 def projected(x: Array, vectors: Array) -> Array:
     """The series whose Hankel matrix is nearest to U U' X, for columns U (L, r)."""
     (L, _), N = vectors.shape, len(x)
-    K = N - L + 1
-    # Row i of U U' X, moved by i positions, has the anti-diagonals of the matrix as columns.
-    moved = np.zeros((L, N))
-    size, X = moved.itemsize, sliding_window_view(x, K)
-    as_strided(moved, (L, K), ((N + 1) * size, size))[:] = vectors @ (vectors.T @ X)
+    parts = vectors.T @ sliding_window_view(x, N - L + 1)
+    # the sums along anti-diagonals of an outer product are its convolution
+    sums = sum(np.convolve(u, part) for u, part in zip(vectors.T, parts, strict=True))
     lengths = np.minimum(np.minimum(np.arange(1, N + 1), np.arange(N, 0, -1)), L)
-    return np.asarray(moved.sum(axis=0) / lengths)
+    return np.asarray(sums / lengths)
 
 
 def finite_series(series: ArrayLike, law: str) -> Array:

@@ -224,6 +224,10 @@ def test_landmarks_of_a_standing_trial_are_carried():
         marker_set("isb", lost, 1.76, standing=still)
     with pytest.raises(ValueError, match="lack RFME, RMM, RMT1, LFME, LMM, LMT1 of isb"):
         marker_set("isb", lost, 1.76, clusters=CLUSTERS)
+    with pytest.raises(ValueError, match=r"a segment of clusters .* got 'thigh'"):
+        marker_set("isb", whole, 1.76, standing=still, clusters={"thigh": ["a", "b", "c"]})
+    with pytest.raises(ValueError, match="standing is names of markers"):
+        marker_set("isb", whole, 1.76, standing="static.csv")
 
 
 def test_regressions_of_the_hips(recorded):
