@@ -118,7 +118,8 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array, repaired: bool)
         + f", off their segments by {one.off[worst]:.3f} m together at {time[worst]:.3f} s"
         + "; repair='swaps' puts them back" * (not repaired)
     )
-    ends, size = time[[here[0], here[-1], worst]].tolist(), float(one.off[worst])
+    ends = float(time[here[0]]), float(time[here[-1]]), float(time[worst])
+    size = float(one.off[worst])
     kind, pair = "exchanged markers", (first, second)
     return Finding(kind, pair, *ends, size, EXCHANGED, "m", says, repaired)
 
