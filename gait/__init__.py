@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kinesym.gait.force_files import write_forces as write_forces
     from kinesym.gait.forward import PD as PD
     from kinesym.gait.forward import Tracking as Tracking
+    from kinesym.gait.functional import functional_centre as functional_centre
     from kinesym.gait.ground_forces import ContactForces as ContactForces
     from kinesym.gait.ground_forces import contact_forces as contact_forces
     from kinesym.gait.inverse import InverseDynamics as InverseDynamics
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from kinesym.gait.relations import Axes as Axes
     from kinesym.gait.relations import Carried as Carried
     from kinesym.gait.relations import Chord as Chord
+    from kinesym.gait.relations import FunctionalCentre as FunctionalCentre
     from kinesym.gait.relations import Like as Like
     from kinesym.gait.relations import Midpoint as Midpoint
     from kinesym.gait.relations import Relations as Relations

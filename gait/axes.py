@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from kinesym.base.checks import check_choice, finite
 from kinesym.gait.checks import warn
@@ -130,8 +131,7 @@ def rotation(up: str, forward: str, left: str | None = None) -> Array:
 
 def about_vertical(angle: float) -> Array:
     """The matrix (3, 3) that turns the world to the left [rad]."""
-    cosine, sine = np.cos(finite(angle, "the angle")), np.sin(angle)
-    return np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+    return np.asarray(Rotation.from_euler("z", finite(angle, "the angle")).as_matrix())
 
 
 def name_of(direction: Array) -> str:

@@ -131,19 +131,8 @@ def _check_mass(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
         f"{moved.mass:.1f} kg weighs {weight:.0f} N: its mass should be "
         f"{(1.0 + off) * moved.mass:.1f} kg, or the plates are not calibrated"
     )
-    return [
-        Finding(
-            "weight",
-            tuple(plates),
-            begin,
-            end,
-            begin,
-            abs(off),
-            MASS,
-            "-",
-            says if abs(off) > MASS else "",
-        )
-    ]
+    ends, wrong = (begin, end, begin), abs(off) > MASS
+    return [Finding("weight", tuple(plates), *ends, abs(off), MASS, "-", says * wrong)]
 
 
 def check_under(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
@@ -167,26 +156,14 @@ def check_under(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
             there = nearest != foot and mean[nearest] < BESIDE
             other = f"; {nearest!r} is there" if there else ""
             worst = float(grid[int(np.nanargmax(np.nan_to_num(apart[foot])))])
-            found.append(
-                Finding(
-                    "foot on its plate",
-                    (foot, nearest) if there else (foot,),
-                    contact.begin,
-                    contact.end,
-                    worst,
-                    mean[foot],
-                    BESIDE,
-                    "m",
-                    ""
-                    if mean[foot] < BESIDE
-                    else (
-                        f"the plate of {foot!r} is pressed {mean[foot]:.2f} m beside that foot "
-                        f"from {contact.begin:.3f} to {contact.end:.3f} s{other}: are plates "
-                        "exchanged, or their axes or origin wrong? assign_plates finds the foot "
-                        "on each plate"
-                    ),
-                )
-            )
+            ends, names = (contact.begin, contact.end, worst), (foot, *[nearest] * there)
+            says = (
+                f"the plate of {foot!r} is pressed {mean[foot]:.2f} m beside that foot from "
+                f"{contact.begin:.3f} to {contact.end:.3f} s{other}: are plates exchanged, or "
+                "their axes or origin wrong? assign_plates finds the foot on each plate"
+            ) * (mean[foot] >= BESIDE)
+            one = Finding("foot on its plate", names, *ends, mean[foot], BESIDE, "m", says)
+            found.append(one)
     found.sort(key=lambda one: -one.size)
     return [one for one in found if one.says] or found[:1]
 
@@ -194,18 +171,15 @@ def check_under(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
 def _check_outside(moved: Moved, shared: Mapping[str, Wrench]) -> list[Finding]:
     """Whether the centre of pressure of shared wrenches stays under the foot."""
     rows = _distances(moved, shared, "shared centre of pressure", OUTSIDE).rows
-    return judged(
-        "shared centre of pressure",
-        moved.time,
-        rows,
-        OUTSIDE,
-        "m",
-        lambda one: (
+
+    def say(one: Finding) -> str:
+        return (
             f"the shared centre of pressure of {one.names[0]!r} is {one.size:.2f} m beside the "
             f"line of the foot at {one.worst:.3f} s: moments of joints are wrong by "
             "that times the force; use the plates as measured"
-        ),
-    )
+        )
+
+    return judged("shared centre of pressure", moved.time, rows, OUTSIDE, "m", say)
 
 
 def _distances(moved: Moved, wrenches: Mapping[str, Wrench], kind: str, limit: float) -> Panel:

@@ -118,18 +118,10 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array, repaired: bool)
         + f", off their segments by {one.off[worst]:.3f} m together at {time[worst]:.3f} s"
         + "; repair='swaps' puts them back" * (not repaired)
     )
-    return Finding(
-        "exchanged markers",
-        (first, second),
-        float(time[here[0]]),
-        float(time[here[-1]]),
-        float(time[worst]),
-        float(one.off[worst]),
-        EXCHANGED,
-        "m",
-        says,
-        repaired,
-    )
+    ends = float(time[here[0]]), float(time[here[-1]]), float(time[worst])
+    size = float(one.off[worst])
+    kind, pair = "exchanged markers", (first, second)
+    return Finding(kind, pair, *ends, size, EXCHANGED, "m", says, repaired)
 
 
 def _jumping(
@@ -251,40 +243,26 @@ def check_sides(markers: Markers) -> list[Finding]:
     if not why or len(pairs) < 2:
         return []
     left = np.array([-ahead[1], ahead[0]]) / np.linalg.norm(ahead)
-    apart = {
-        pair: float(
-            np.nanmean(left @ (markers.positions[pair[1]] - markers.positions[pair[0]])[:2])
-        )
-        for pair in pairs
-    }
+    at = markers.positions
+    apart = {pair: float(np.nanmean(left @ (at[pair[1]] - at[pair[0]])[:2])) for pair in pairs}
     wrong = {pair: gap for pair, gap in apart.items() if gap < -SIDE}
     right = [pair for pair, gap in apart.items() if gap > SIDE]
     kind, begin, end = "right and left", float(markers.time[0]), float(markers.time[-1])
 
-    def finding(pair: tuple[str, str], gap: float, says: str) -> Finding:
-        return Finding(kind, pair, begin, end, begin, max(-gap, 0.0), SIDE, "m", says)
+    def finding(pair: tuple[str, str], says: str) -> Finding:
+        return Finding(kind, pair, begin, end, begin, max(-apart[pair], 0.0), SIDE, "m", says)
 
     pair = min(apart, key=lambda each: apart[each])
     if len(wrong) > len(right):
-        return [
-            finding(
-                pair,
-                apart[pair],
-                (
-                    f"names of right and left are exchanged throughout: {pair[0]!r} is "
-                    f"{-apart[pair]:.2f} m to the left of {pair[1]!r}, and {len(wrong)} of "
-                    f"{len(pairs)} pairs are so; use markers.exchanged()"
-                ),
-            )
-        ]
-    return [
-        finding(
-            pair,
-            gap,
-            (
-                f"markers {pair[0]!r} and {pair[1]!r} are exchanged throughout: the first is "
-                f"{-gap:.2f} m to the left of the second; use markers.renamed()"
-            ),
+        says = (
+            f"names of right and left are exchanged throughout: {pair[0]!r} is "
+            f"{-apart[pair]:.2f} m to the left of {pair[1]!r}, and {len(wrong)} of "
+            f"{len(pairs)} pairs are so; use markers.exchanged()"
         )
-        for pair, gap in wrong.items()
-    ] or [finding(pair, apart[pair], "")]
+        return [finding(pair, says)]
+    says = (
+        "markers {!r} and {!r} are exchanged throughout: the first is {:.2f} m to the left of the "
+        "second; use markers.renamed()"
+    )
+    found = [finding(each, says.format(*each, -gap)) for each, gap in wrong.items()]
+    return found or [finding(pair, "")]

@@ -104,23 +104,13 @@ class Check(Displayed):
         """A row per finding; needs the package pandas."""
         import pandas
 
-        return pandas.DataFrame(
-            [
-                {
-                    "verdict": one.verdict,
-                    "kind": one.kind,
-                    "names": ", ".join(one.names),
-                    "begin_s": one.begin,
-                    "end_s": one.end,
-                    "worst_s": one.worst,
-                    "size": one.size,
-                    "limit": one.limit,
-                    "unit": one.unit,
-                    "says": one.says,
-                }
-                for one in self.findings
-            ]
-        )
+        rows = [
+            (one.verdict, one.kind, ", ".join(one.names), one.begin, one.end, one.worst)
+            + (one.size, one.limit, one.unit, one.says)
+            for one in self.findings
+        ]
+        names = "verdict kind names begin_s end_s worst_s size limit unit says"
+        return pandas.DataFrame(rows, columns=names.split())
 
     def plot(self) -> Any:
         """Figure of every series that was checked, over time: limits dashed, values beyond them in

@@ -205,13 +205,13 @@ def _plates(path: File, table: Table, unit: str | None) -> dict[str, Parts]:
 def _in_metres(path: File, plates: dict[str, Parts], unit: str | None) -> dict[str, Parts]:
     """Columns whose lengths are millimetres, turned to metres with a warning: where the load acts,
     in its mean, is beyond any laboratory. Warns of a unit that was given and cannot be."""
-    farthest = _farthest(plates)
+    farthest, widest = _reach(plates)
     if unit is not None and farthest > PLAUSIBLE[1]:
         warn(f"{path}: unit={unit!r} was given, but the load acts {farthest:.4g} m away")
-    if unit in ("mm", "cm") and 0.0 < farthest < PLAUSIBLE[0] and _widest(plates) < RESTING:
+    if unit in ("mm", "cm") and 0.0 < farthest < PLAUSIBLE[0] and widest < RESTING:
         warn(
             f"{path}: unit={unit!r} was given, but the load acts at one point, within "
-            f"{1e3 * _widest(plates):.2g} mm: are lengths in m?"
+            f"{1e3 * widest:.2g} mm: are lengths in m?"
         )
     if unit is not None or farthest < SURE[1]:
         return plates
@@ -226,28 +226,17 @@ def _in_metres(path: File, plates: dict[str, Parts], unit: str | None) -> dict[s
     }
 
 
-def _farthest(plates: Mapping[str, Parts]) -> float:
+def _reach(plates: Mapping[str, Parts]) -> tuple[float, float]:
     """Largest distance from the origin at which a load acts along an axis, as a mean weighted by
-    the load."""
-    found = [0.0]
+    the load; largest range of a centre of pressure along an axis, while the plate is loaded."""
+    farthest, widest = [0.0], [0.0]
     for parts in plates.values():
         load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
-        for row in parts.get("cop", {}).values():
-            if np.any(load):
-                found.append(float(np.nan_to_num(np.abs(row)) @ load / load.sum()))
-    return max(found)
-
-
-def _widest(plates: Mapping[str, Parts]) -> float:
-    """Largest range of the centre of pressure of a plate along an axis, while it is loaded."""
-    found = [0.0]
-    for parts in plates.values():
-        load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
-        under = load > 0.5 * np.max(load)
-        for row in parts.get("cop", {}).values():
-            seen = row[under & np.isfinite(row)]
-            found.append(float(np.ptp(seen)) if seen.size else 0.0)
-    return max(found)
+        for row in parts.get("cop", {}).values() if np.any(load) else ():
+            farthest.append(float(np.nan_to_num(np.abs(row)) @ load / load.sum()))
+            seen = row[(load > 0.5 * np.max(load)) & np.isfinite(row)]
+            widest.append(float(np.ptp(seen)) if seen.size else 0.0)
+    return max(farthest), max(widest)
 
 
 def _force_column(path: File, column: str, unit: str | None) -> tuple[str, str, str, float] | None:

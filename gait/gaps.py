@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import find_objects, label
+from scipy.spatial.transform import Rotation
 
 from kinesym.gait.relations import rigid_motion
 from kinesym.runtime.arrays import Array
@@ -72,12 +73,10 @@ def _turn(shape: Array, during: Array) -> Array:
     ends = np.linalg.norm(shape - shape[0], axis=1).argmax()
     before, after = shape[ends] - shape[0], during[ends] - during[0]
     before, after = before / np.linalg.norm(before), after / np.linalg.norm(after, axis=0)
-    x, y, z = np.cross(before, after, axisb=0).T
-    skew = np.array([[0 * x, -z, y], [z, 0 * x, -x], [-y, x, 0 * x]])
     cosine = before @ after
-    cosine[cosine < OPPOSITE] = np.nan
-    square = np.einsum("ijn,jkn->ikn", skew, skew)
-    return np.eye(3)[:, :, None] + skew + square / (1.0 + cosine)
+    quaternions = np.column_stack([np.cross(before, after, axisb=0), 1.0 + cosine])
+    turn = Rotation.from_quat(np.where(cosine[:, None] < OPPOSITE, 1.0, quaternions)).as_matrix()
+    return np.where(cosine < OPPOSITE, np.nan, np.moveaxis(turn, 0, 2))
 
 
 def by_splines(time: Array, position: Array, longest: int) -> Array:

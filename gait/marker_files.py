@@ -36,6 +36,7 @@ from kinesym.gait.tables import (
     Cells,
     File,
     cells_of,
+    check_columns,
     check_count,
     check_seconds,
     csv_cells,
@@ -226,10 +227,7 @@ def read_places(
     """
     cells = csv_cells(path)
     heads = {column.partition("_")[0]: column for column in reversed(cells.names)}
-    for head in ("marker", "x", "y", "z"):
-        if head not in heads:
-            known = ", ".join(cells.names)
-            raise ValueError(f"{path}, line 1 lacks the column {head}; there are {known}")
+    check_columns(path, Cells([*heads], {}), ("marker", "x", "y", "z"))
     numbers = numbers_of(path, cells.part([heads[axis] for axis in "xyz"]))
     names = [name for (name,) in cells.part([heads["marker"]]).rows.values()]
     positions = distinct(path, names, numbers.T, "marker")

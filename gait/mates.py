@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import binary_propagation
 
 from kinesym.gait.relations import rigid_motion
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, mean_of_known
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -275,8 +275,7 @@ def distances(points: Array, point: Array) -> Array:
 
 def mean(off: Array) -> Array:
     """Mean size of rows (K, N) at every instant, (N,), of those that are known; 0 if none is."""
-    known = np.isfinite(off)
-    return np.asarray(np.nansum(np.abs(off), axis=0) / np.maximum(known.sum(axis=0), 1))
+    return np.nan_to_num(mean_of_known(np.abs(off), 0))
 
 
 def median(rows: Array) -> Array:

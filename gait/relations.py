@@ -1,9 +1,10 @@
 """Joint centres and segment axes from markers, by relations that are declared, not programmed.
 
 A position is the name of a marker, or of a point of the model that was declared before, or one of
-`Midpoint`, `Shifted`, `Chord`, `Carried` of them. Axes are declared by two directions: `Axes` of
-their owner. Everything is evaluated over all instants at once; positions are (3, N) in world axes,
-x forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit vectors u, v, w.
+`Midpoint`, `Shifted`, `Chord`, `Carried` of them, or a `FunctionalCentre`. Axes are declared by two
+directions: `Axes` of their owner. Everything is evaluated over all instants at once; positions are
+(3, N) in world axes, x forwards, y to the left, z up [m], axes are (3, 3, N), columns are the unit
+vectors u, v, w.
 """
 
 from __future__ import annotations
@@ -114,6 +115,24 @@ class Carried:
 
 
 @dataclass(frozen=True)
+class FunctionalCentre:
+    """A centre of a joint as `functional_centre` finds it: a position that moves with markers.
+
+    cluster : names of markers. shape : their positions, and position : that of the centre, in axes
+    of their segment [m]. residual : rms distance of the two segments, or of spheres, there [m].
+    """
+
+    cluster: tuple[str, ...]
+    shape: tuple[tuple[float, float, float], ...]
+    position: tuple[float, float, float]
+    residual: float = 0.0
+
+    def __post_init__(self) -> None:
+        if real_array(self.shape, "the shape of a cluster").shape != (len(self.cluster), 3):
+            raise ValueError(f"each of {', '.join(self.cluster)} needs a place of three numbers")
+
+
+@dataclass(frozen=True)
 class Like:
     """The axes of a segment that was declared before."""
 
@@ -123,7 +142,7 @@ class Like:
         check_text(self.segment, "the segment of Like")
 
 
-Position: TypeAlias = "str | Midpoint | Shifted | Chord | Carried"
+Position: TypeAlias = "str | Midpoint | Shifted | Chord | Carried | FunctionalCentre"
 Direction: TypeAlias = "tuple[Position, Position] | str"
 Orientation: TypeAlias = "Axes | Carried | Like"
 
@@ -151,10 +170,10 @@ class Relations(Renamed, renamed={"places": "points"}):
 
 
 def _check_position(what: Any) -> None:
-    if not isinstance(what, str | Midpoint | Shifted | Chord | Carried):
+    if not isinstance(what, str | Midpoint | Shifted | Chord | Carried | FunctionalCentre):
         raise ValueError(
-            "a position is the name of a marker or point, Midpoint, Shifted, Chord or Carried, "
-            f"got {shown(what)}"
+            "a position is the name of a marker or point, Midpoint, Shifted, Chord, Carried or "
+            f"FunctionalCentre, got {shown(what)}"
         )
 
 
@@ -225,7 +244,9 @@ def clusters_in(relation: Any) -> list[Sequence[str]]:
     if not dataclasses.is_dataclass(relation):
         return []
     inside = clusters_in([getattr(relation, f.name) for f in dataclasses.fields(relation)])
-    return [relation.cluster, *inside] if isinstance(relation, Carried) else inside
+    if isinstance(relation, Carried | FunctionalCentre):
+        return [relation.cluster, *inside]
+    return inside
 
 
 def landmarks(relations: Relations, trial: Trial) -> Landmarks:
@@ -239,15 +260,20 @@ def landmarks(relations: Relations, trial: Trial) -> Landmarks:
     return _Evaluation(relations, trial).all()
 
 
+def is_line(points: Array) -> bool:
+    """Whether points (K, 3) are so few, or so near to one line, that they hold no axes."""
+    sizes = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    return len(points) < 3 or bool(sizes[1] <= 1e-3 * sizes[0])
+
+
 def rigid_motion(before: Array, after: Array) -> tuple[Array, Array]:
     """The rotation (3, 3, N) and centre (3, N) that move points (K, 3) best onto (K, 3, N).
 
     Raises `ValueError` for collinear points, which determine no rotation.
     """
-    arms = before - before.mean(axis=0)
-    sizes = np.linalg.svd(arms, compute_uv=False)
-    if sizes[1] < 1e-3 * sizes[0]:
+    if is_line(before):
         raise ValueError("its markers are collinear or coincide")
+    arms = before - before.mean(axis=0)
     centre = after.mean(axis=0)
     crossed = np.einsum("ki,kjn->nij", arms, after - centre)
     U, _, Vt = np.linalg.svd(crossed)
@@ -288,6 +314,10 @@ class _Evaluation:
             return self.position(what.position) + moved
         if isinstance(what, Chord):
             return self._chord(what)
+        if isinstance(what, FunctionalCentre):
+            shape, after = np.array(what.shape), np.array([self.position(n) for n in what.cluster])
+            turn, centre = rigid_motion(shape, after)
+            return centre + np.einsum("ijn,j->in", turn, what.position - shape.mean(axis=0))
         if self._name == "calibration":  # nothing has moved yet
             return self.position(what.what)  # type: ignore[arg-type]
         still, turn, centre, middle = self._carrier(what.cluster)

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided, sliding_window_view
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import count, finite, positive
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.results.plot import subplots
 
 #: Default window: half a gait cycle at usual speed [s].
 HALF_CYCLE = 0.6
@@ -54,19 +52,6 @@ class Scree(Displayed):
                 f"{self.left_out[k]:10.3g}{mark}"
             )
         return "\n".join(lines)
-
-    def plot(self) -> Any:
-        """A figure of the shares over components; those kept are filled."""
-        figure, axis = subplots(figsize=(7.0, 3.5))
-        shares = np.maximum(self.shares, 1e-18)  # zero has no logarithm
-        number = np.arange(1, len(shares) + 1)
-        axis.semilogy(number, shares, "o-", ms=4, lw=0.8, color="C0", mfc="none")
-        kept = slice(None, self.rank)
-        axis.semilogy(number[kept], shares[kept], "C0o", ms=4, label=f"kept: {self.rank}")
-        axis.set_xlabel("component")
-        axis.set_ylabel("share of the variance")
-        axis.legend(loc="upper right")
-        return figure
 
 
 @dataclass(frozen=True)
@@ -191,13 +176,11 @@ def spectrum(x: Array, L: int) -> tuple[Array, Array]:
 def projected(x: Array, vectors: Array) -> Array:
     """The series whose Hankel matrix is nearest to U U' X, for columns U (L, r)."""
     (L, _), N = vectors.shape, len(x)
-    K = N - L + 1
-    # Row i of U U' X, moved by i positions, has the anti-diagonals of the matrix as columns.
-    moved = np.zeros((L, N))
-    size, X = moved.itemsize, sliding_window_view(x, K)
-    as_strided(moved, (L, K), ((N + 1) * size, size))[:] = vectors @ (vectors.T @ X)
+    parts = vectors.T @ sliding_window_view(x, N - L + 1)
+    # the sums along anti-diagonals of an outer product are its convolution
+    sums = sum(np.convolve(u, part) for u, part in zip(vectors.T, parts, strict=True))
     lengths = np.minimum(np.minimum(np.arange(1, N + 1), np.arange(N, 0, -1)), L)
-    return np.asarray(moved.sum(axis=0) / lengths)
+    return np.asarray(sums / lengths)
 
 
 def finite_series(series: ArrayLike, law: str) -> Array:

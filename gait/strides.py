@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from kinesym.base.checks import Named, check_kind, finite, listed_of, mapping, suggest
 from kinesym.base.files import replacing
 from kinesym.base.notebook import Displayed
-from kinesym.gait.tables import File, csv_cells, numbers_of
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.gait.tables import File, check_columns, csv_cells, numbers_of
+from kinesym.runtime.arrays import Array, mean_of_known, real_array
 from kinesym.runtime.results.plot import chosen, subplots
-from kinesym.runtime.summary import aligned, listed
+from kinesym.runtime.summary import aligned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -320,9 +320,7 @@ def read_norms(path: File) -> dict[str, Array]:
     `ValueError` naming line and column of the fault.
     """
     cells = csv_cells(path)
-    lacking = [name for name in ("curve", "percent", "low", "high") if name not in cells.names]
-    if lacking:
-        raise ValueError(f"{path} has no column {lacking[0]}; there are {listed(cells.names)}")
+    check_columns(path, cells, ("curve", "percent", "low", "high"))
     rows = numbers_of(path, cells.part(["percent", "low", "high"]))
     curves = np.array([name for (name,) in cells.part(["curve"]).rows.values()])
     found = {str(name): rows[:, curves == name] for name in dict.fromkeys(curves)}
@@ -336,17 +334,13 @@ def read_norms(path: File) -> dict[str, Array]:
 
 
 def _mean(rows: Array) -> Array:
-    known = np.isfinite(rows)
-    many = known.sum(axis=0)
-    total = np.where(known, rows, 0.0).sum(axis=0)
-    return np.where(many > 0, total / np.maximum(many, 1), np.nan)
+    return mean_of_known(rows, 0)
 
 
 def _std(rows: Array) -> Array:
-    known = np.isfinite(rows)
-    many = known.sum(axis=0)
-    squares = np.where(known, rows - _mean(rows), 0.0) ** 2
-    return np.where(many > 1, np.sqrt(squares.sum(axis=0) / np.maximum(many - 1, 1)), np.nan)
+    many = np.isfinite(rows).sum(axis=0)
+    variance = mean_of_known((rows - _mean(rows)) ** 2, 0)
+    return np.where(many > 1, np.sqrt(variance * many / np.maximum(many - 1, 1)), np.nan)
 
 
 def _index(right: Array, left: Array) -> float:

@@ -145,6 +145,14 @@ def csv_cells(path: File) -> Cells:
     return cells_of(path, text)
 
 
+def check_columns(path: File, cells: Cells, names: Iterable[str]) -> None:
+    """Raise `ValueError` for a column that a table lacks."""
+    for name in names:
+        if name not in cells.names:
+            known = ", ".join(cells.names)
+            raise ValueError(f"{path}, line 1 lacks the column {name}; there are {known}")
+
+
 def end_of_header(lines: Sequence[str]) -> int | None:
     """Line that ends the header of a MOT or STO file, None for other files."""
     return next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)

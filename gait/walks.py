@@ -25,6 +25,7 @@ from kinesym.gait.events import (
     in_order,
 )
 from kinesym.gait.filters import Butterworth
+from kinesym.gait.inverse import JointLoads
 from kinesym.gait.motion_files import Table
 from kinesym.gait.names import without_sides
 from kinesym.gait.natural.body import G
@@ -122,24 +123,13 @@ class Walk(Displayed):
                 raise ValueError(f"plates of the foot {foot!r} need its heel and toe in feet")
         if contacts is None:
             contacts = _contacts(motion.markers.time, given, lines)
-        begin = max([motion.kinematics.span[0], *(plate.time[0] for plate in given.values())])
-        end = min([motion.kinematics.span[1], *(plate.time[-1] for plate in given.values())])
-        here = (motion.markers.time >= begin) & (motion.markers.time <= end)
+        here = _in_all(motion, given)
         time = motion.markers.time[here]
-        if len(time) < 2:
-            raise ValueError("markers and plates share no time; are they of one trial?")
         under = motion.alike(given) if isinstance(motion.smooth, Butterworth) else given
         under = {foot: wrench.at(time) for foot, wrench in under.items()}
         needed = Body(motion.segments).inverse(motion.kinematics.sample(time))
         with quietly():  # feet beside plates leave a residual, and are told below
-            joints = needed.joints(under)
-        columns = {
-            name.replace("knee_flexion", "knee_extension"): row  # that is what is positive
-            for name, row in joints.columns().items()
-            if name.startswith(tuple(needed.skeleton.joints))
-        }
-        legs = tuple(joint for joint in needed.skeleton.joints if needed.skeleton.bears(joint))
-        grounded = {n for n in columns if n.startswith(legs) and _LOADS.search(n)}
+            columns, grounded = _joint_columns(needed.joints(under))
         for foot, wrench in under.items():
             inwards = -1.0 if _is_left(foot) else 1.0
             rows = zip(("forward", "medial", "up"), wrench.force, (1.0, inwards, 1.0), strict=True)
@@ -149,9 +139,8 @@ class Walk(Displayed):
             columns |= {f"{name}_{a}_m": row[here] for a, row in zip(AXES, place, strict=True)}
         found = _measured(in_order(contacts), needed.total, under)
         heels = {foot: np.asarray(heel)[:, here] for foot, (heel, _) in lines.items()}
-        mass = needed.skeleton.mass
-        table, said = Table(time, columns), labels or {}
-        return cls(table, found, heels, mass, leg_length, labels=said, grounded=grounded)
+        table, mass = Table(time, columns), needed.skeleton.mass
+        return cls(table, found, heels, mass, leg_length, labels=labels or {}, grounded=grounded)
 
     def __repr__(self) -> str:
         return f"<walk: {len(self.table.columns)} columns, {len(self.contacts)} contacts>"
@@ -347,6 +336,28 @@ class Walk(Displayed):
         """Place of a heel from above, (2,) [m], on the belt if there is one."""
         place = between(np.array([instant]), self.time, np.asarray(self.heels[foot])[:2])[:, 0]
         return place + np.array([self.belt_speed * instant, 0.0])
+
+
+def _in_all(motion: Reconstruction, plates: Mapping[str, Wrench]) -> NDArray[np.bool_]:
+    """Samples of the markers (N,) at which the motion and all plates are known."""
+    spans = [motion.kinematics.span, *((p.time[0], p.time[-1]) for p in plates.values())]
+    begins, ends = zip(*spans, strict=True)
+    found = (motion.markers.time >= max(begins)) & (motion.markers.time <= min(ends))
+    if found.sum() < 2:
+        raise ValueError("markers and plates share no time; are they of one trial?")
+    return found
+
+
+def _joint_columns(joints: JointLoads) -> tuple[dict[str, Array], set[str]]:
+    """Columns of joints, and names of those that forces of the ground load."""
+    skeleton = joints.inverse.skeleton
+    columns = {
+        name.replace("knee_flexion", "knee_extension"): row  # that is what is positive
+        for name, row in joints.columns().items()
+        if name.startswith(tuple(skeleton.joints))
+    }
+    legs = tuple(joint for joint in skeleton.joints if skeleton.bears(joint))
+    return columns, {n for n in columns if n.startswith(legs) and _LOADS.search(n)}
 
 
 def _is_left(foot: str) -> bool:

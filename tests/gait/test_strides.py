@@ -7,11 +7,12 @@ from itertools import pairwise
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 import kinesym as ks
 from kinesym.examples import gait_plates
 from kinesym.examples.studies.gait import data
-from kinesym.gait import Contact, Strides, Table, Walk, read_norms, read_table
+from kinesym.gait import Contact, Spline, Strides, Table, Walk, read_norms, read_table
 
 STEP, SPEED, WIDTH = 0.62, 1.3, 0.12  # s, m/s, m
 
@@ -259,3 +260,48 @@ def test_strides_with_a_contact_missing_are_left_out():
         strides = fewer.strides()
     assert any("strikes 0 times" in str(one.message) for one in told)
     assert (strides.end - strides.begin).max() < 2.1 * STEP
+
+
+def test_a_run_of_markers_and_plates():
+    """The walk made to fly: its height is changed so that the force of the ground is half sines
+    between flights, which plates measure. Strides of a run: all torques are known, no double
+    support, no residual, the force and its impulse as given."""
+    markers, _ = gait_plates.record()
+    feet = gait_plates.feet_of(markers)
+    segments = ks.gait.segments_of_body(76.5, gait_plates.STATURE)
+    motion = ks.gait.reconstruct(segments, gait_plates.relations(), markers)
+    body, time = ks.gait.Body(motion.segments), markers.time[8:-8]
+    z, needed = motion.fitted.z[:, 8:-8], body.inverse(motion.kinematics.sample(time))
+    weight, step, stance = 9.81 * body.skeleton.mass, 0.37, 0.25
+    k, phase = np.divmod(time - time[0], step)
+    push = weight * 0.5 * np.pi * step / stance * np.sin(np.pi * phase / stance)
+    push = np.where(phase < stance, push, 0.0)
+    more = CubicSpline(time, (push - needed.total.force[2]) * 9.81 / weight).antiderivative(2)(time)
+    z[2] += more - np.polyval(np.polyfit(time, more, 1), time)
+    run = replace(
+        motion,
+        markers=markers.between(time[0], time[-1]),
+        smoothed=motion.smoothed.between(time[0], time[-1]),
+        kinematics=Spline.through(time, z),
+        smooth=ks.gait.SSA(),
+    )
+    total = body.inverse(run.kinematics.sample(time[5:-5])).total
+    phase, k = phase[5:-5], k[5:-5]
+    assert np.abs(total.force[2] - push[5:-5])[phase > stance + 0.03].max() < 0.02 * weight
+    plates = {
+        foot: total.scaled(((k % 2 == odd) & (phase < stance)).astype(float))
+        for foot, odd in (("right", 0), ("left", 1))
+    }
+    seen = [c for foot in plates for c in ks.gait.contacts_from_wrench(foot, plates[foot])]
+    lines = {foot: [place[:, 8:-8] for place in pair] for foot, pair in feet.items()}
+    made = Walk.of(run, plates, lines, seen)
+    assert all(c.measured for c in made.contacts)
+    strides = made.strides()
+    assert len(strides) >= 3 and strides.whole.all()
+    assert strides["stride_time_s"] == pytest.approx(2 * step, abs=0.02)
+    assert strides["stance_percent"] == pytest.approx(50 * stance / step, abs=2.0)
+    assert np.nanmax(np.abs(strides["double_support_percent"])) == 0.0
+    assert not np.isnan(strides["ankle_flexion_Nm"]).any()
+    up = strides["ground_force_up_N"]
+    assert up.mean(axis=1) == pytest.approx(0.5 * weight, rel=0.03)
+    assert up.max(axis=1) == pytest.approx(0.5 * np.pi * step / stance * weight, rel=0.03)
