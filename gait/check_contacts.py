@@ -15,12 +15,15 @@ from kinesym.gait.sharing import FLIGHT
 from kinesym.gait.wrench import PRESSING, Wrench, between
 from kinesym.runtime.arrays import Array
 
-#: The centre of pressure may lie behind all heels, or before all toes, by this [m], or longer than
-#: `LONG` [s] nowhere: motions without markers on the trunk have it off by 0.1 m in a step.
+#: Distance of the centre of pressure behind all heels, or before all toes, from which on something
+#: else bears, too [m]. Of motions without markers on the trunk it is off by 0.1 m, in steps.
 OFF = 0.12
+#: Time for which it is so [s].
 LONG = 0.5
-#: Shortest flight after which someone lands on both feet, and on one, who may run [s].
-FALL, HOP = 0.2, 0.3
+#: Shortest flight after which someone lands on both feet, rather than runs [s].
+FALL = 0.2
+#: The same of a landing on one foot [s].
+HOP = 0.3
 #: Cutoff of the motion from which on it shows landings well [Hz].
 SHARP = 10.0
 #: How much a low-pass at f shortens a flight, times f [-].
@@ -40,17 +43,15 @@ def check_seated(
     for phase in phases(contacts):
         within = sure & (time >= phase.begin) & (time <= phase.end)
         if phase.feet and phase.end - phase.begin > LONG and within.any():
-            pairs = [
-                tuple(between(time, feet.time, at) for at in feet.places[foot])
-                for foot in phase.feet
-            ]
+            places = [feet.places[foot] for foot in phase.feet]
+            pairs = [[between(time, feet.time, at) for at in pair] for pair in places]
             off = np.where(within, _off(centre, pairs), 0.0)
             for run in runs(off > OFF):
                 _refuse(time[run], off[run])
 
 
-def _off(centre: Array, places: Sequence[tuple[Array, Array]]) -> Array:
-    """How far centres of pressure (2, N) are behind all heels or before all toes (N,) [m]."""
+def _off(centre: Array, places: Sequence[Sequence[Array]]) -> Array:
+    """Distances (N,) of centres of pressure (2, N) behind all heels or before all toes [m]."""
     along = sum(toe[:2] - heel[:2] for heel, toe in places)
     along = along / np.maximum(np.linalg.norm(along, axis=0), 1e-9)
     behind = np.min([(along * heel[:2]).sum(axis=0) for heel, _ in places], axis=0)

@@ -267,8 +267,8 @@ def read_contacts(path: File) -> list[Contact]:
     for line, foot, ends, height, seat in zip(lines, feet, numbers.T, heights, seats, strict=True):
         with naming(f"{path}, line {line}"):
             check_choice(seat, ("yes", "no"), "seat")
-            more = {"height": float(height), "seat": seat == "yes"}
-            found.append(Contact(foot, *map(float, ends), **more))
+            begin, end, rise = (float(number) for number in (*ends, height))
+            found.append(Contact(foot, begin, end, height=rise, seat=seat == "yes"))
     return found
 
 

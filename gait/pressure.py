@@ -151,8 +151,8 @@ def upwards(heights: Array) -> Array:
 
 
 def seen(points: Array, meet: Array) -> Array:
-    """Where lines from `meet` through points, all (3, n), reach the plane z = 0: forces on these
-    lines at the points have the same moments about it as there."""
+    """Points at which lines from `meet` through others, all (3, n), reach the plane z = 0: forces
+    on these lines have the same moments about it at both."""
     return np.asarray(meet + (points - meet) * meet[2] / (meet[2] - points[2]))
 
 

@@ -114,12 +114,14 @@ def test_a_foot_that_is_held_up_is_on_no_stair():
 
 
 def test_a_jump_from_a_box():
-    """Both feet leave a box of 0.4 m and land on the floor: heights, and a warning of impacts that
-    the low-pass of the motion takes, not of those that it leaves."""
+    """Both feet leave a box of 0.4 m and land on the floor: heights, a warning of impacts that the
+    low-pass of the motion takes, not of those that it leaves, and how far it is off as the manual
+    says, from the box to rest."""
     time = np.arange(0.0, 3.0, 0.005)
     fall = np.sqrt(2.0 * 0.4 / 9.81)
     drop = 0.4 - 4.905 * np.clip(time - 1.0, 0.0, fall) ** 2
     shift = 0.4 * rise(time, 0.95, 1.0 + fall)
+    moving = (time > 1.0) & (time < 1.4 + fall)
     feet = {
         name: tuple(np.array([x + shift, y + 0.0 * time, 0.03 + drop]) for x in (0.0, 0.22))
         for name, y in (("left", 0.1), ("right", -0.1))
@@ -129,8 +131,10 @@ def test_a_jump_from_a_box():
     load = np.where(time < 1.0, 1.0, np.where(late < 0.0, 0.0, np.where(late < 0.4, impact, 1.0)))
     force = np.array([0.0 * time, 0.0 * time, WEIGHT * load])
     total = wrench(time, force, np.array([0.1 + shift, 0.0 * time, 0.0 * time]))
-    for cutoff in (6.0, 20.0):
+    for cutoff, limits in ((6.0, (0.2, 0.45)), (20.0, (0.05, 0.15))):
         seen = total.smoothed(cutoff, 4)
+        error = (seen.force[2] - total.force[2])[moving] / WEIGHT
+        assert limits[0] < np.sqrt(np.mean(error**2)) < limits[1]
         if cutoff < 10.0:
             with pytest.warns(
                 UserWarning, match=r"landing at 1.2. s, after 0.2. s .* at about [6-8] Hz"
