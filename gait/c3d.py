@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 
 #: Bytes of a block, in which places are counted.
 BLOCK = 512
-#: Processors whose numbers are written: of Intel, DEC and MIPS.
-INTEL, DEC, MIPS = 84, 85, 86
+#: Processor that wrote the numbers, as the file has it: of Intel.
+INTEL = 84
+#: The same of DEC.
+DEC = 85
+#: The same of MIPS, as of SGI.
+MIPS = 86
 #: Largest number of a frame that the header holds, written for all that are larger.
 LAST = 65535
 
@@ -106,7 +109,7 @@ def _content(raw: bytes) -> dict[str, Any]:
 
 
 def _parameters(raw: bytes, place: int, processor: int) -> Parameters:
-    """All parameters, by group and name."""
+    """Parameters by group and name."""
     order, at = ">" if processor == MIPS else "<", place + 4
     groups: dict[int, str] = {}
     rows: list[tuple[int, str, Any]] = []
@@ -142,8 +145,7 @@ def _value(raw: bytes, at: int, processor: int) -> Any:
         return [_text(part[k : k + length]).strip() for k in texts]
     if kind not in (1, 2, 4) or len(part) < kind * items:
         raise ValueError(f"a parameter is of no known kind, {kind}, or cut short")
-    order = ">" if processor == MIPS else "<"
-    values = _reals(part, processor) if kind == 4 else np.frombuffer(part, f"{order}i{kind}")
+    values = _reals(part, processor) if kind == 4 else _integers(part, processor, kind)
     return np.atleast_1d(values.reshape(sizes, order="F"))
 
 
@@ -154,12 +156,16 @@ def _text(part: bytes) -> str:
         return part.decode("latin-1").rstrip("\0")
 
 
-def _reals(part: bytes, processor: int) -> NDArray[np.float32]:
+def _reals(part: bytes, processor: int) -> Array:
     """Numbers of 32 bits; those of DEC have exchanged halves, and are four times as large."""
     if processor == DEC:
         halves = np.frombuffer(part, "<u2").reshape(-1, 2)[:, ::-1]
-        return np.ascontiguousarray(halves).view("<f4").ravel() / np.float32(4.0)
-    return np.frombuffer(part, ">f4" if processor == MIPS else "<f4").astype(np.float32)
+        return np.ascontiguousarray(halves).view("<f4").ravel().astype(np.float64) / 4.0
+    return np.frombuffer(part, ">f4" if processor == MIPS else "<f4").astype(np.float64)
+
+
+def _integers(part: bytes, processor: int, size: int = 2) -> Array:
+    return np.frombuffer(part, f"{'>' if processor == MIPS else '<'}i{size}").astype(np.float64)
 
 
 def _parameter(facts: Parameters, group: str, name: str, default: Any) -> Any:
@@ -226,7 +232,7 @@ def _field(facts: Parameters, name: str) -> int:
 def _samples(raw: bytes, processor: int, facts: Parameters) -> tuple[Array, Array, _Head]:
     """Points (3, M, N), NaN where they are missing, analog channels (C, N K), and the layout."""
     head = _head(raw, processor, facts)
-    order, real = ">" if processor == MIPS else "<", head.scale < 0.0
+    real = head.scale < 0.0
     width, row = 4 if real else 2, 4 * head.points + head.channels * head.per_frame
     there = (len(raw) - head.start) // max(width * row, 1)
     if head.first + head.frames - 1 == LAST and not _parameter(facts, "ROTATION", "LABELS", []):
@@ -234,8 +240,8 @@ def _samples(raw: bytes, processor: int, facts: Parameters) -> tuple[Array, Arra
         head = head._replace(frames=there - min(padding, BLOCK) // max(width * row, 1))
     count = max(min(head.frames, there), 0)
     part = raw[head.start : head.start + count * width * row]
-    values = _reals(part, processor) if real else np.frombuffer(part, f"{order}i2")
-    values = values.reshape(count, row).astype(np.float64)
+    values = _reals(part, processor) if real else _integers(part, processor)
+    values = values.reshape(count, row)
     quads = values[:, : 4 * head.points].reshape(count, head.points, 4)
     points = quads[..., :3] * (1.0 if real else head.scale)
     points[quads[..., 3] < 0.0] = np.nan

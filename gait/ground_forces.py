@@ -231,14 +231,11 @@ def contact_forces(
     if runs:
         warn_of(check_landings(total, contacts, body))
     astray = _astray(shared, way)
-    std = {foot: np.zeros_like(total.force) for foot in way.places}  # and so without any contact
-    unsure = _unsure(shared, way, astray)
     lean = {
         name: body * _lean(place, way, total.time, astray) * (points.borne[name] > 0.0)
         for name, place in pressed.items()
     }
-    moved = np.sqrt(sum((part**2 for part in lean.values()), np.zeros(len(total.time))))
-    std |= {foot: _std(shared, foot, astray, unsure, spread, moved) for foot in shared.wrenches}
+    std = _stds(shared, way, astray, spread, lean)
     std |= {name: _std_of_seat(held[name], part, spread) for name, part in lean.items()}
     wrenches = dict.fromkeys(way.places, Wrench.zero(total.time))
     wrenches |= {foot: _under(foot, wrench, way) for foot, wrench in shared.wrenches.items()}
@@ -337,6 +334,22 @@ def _std_of_seat(wrench: Wrench, lean: Array, mass_std: float) -> Array:
     """Standard errors of the force of a seat, (3, N); lean : that of the vertical [N]."""
     squares = _late(wrench.time, wrench.force) ** 2 + (mass_std * wrench.force) ** 2
     return np.asarray(np.sqrt(squares + upwards(lean) ** 2))
+
+
+def _stds(
+    shared: Sharing,
+    feet: PressureTransfer,
+    astray: float,
+    mass_std: float,
+    lean: Mapping[str, Array],
+) -> dict[str, Array]:
+    """Standard errors of the force on each foot, (3, N); lean : those of seats (N,) [N]."""
+    unsure = _unsure(shared, feet, astray)
+    moved = np.sqrt(sum((part**2 for part in lean.values()), np.zeros(len(shared.total.time))))
+    std = {foot: np.zeros_like(shared.total.force) for foot in feet.places}  # without any contact
+    return std | {
+        foot: _std(shared, foot, astray, unsure, mass_std, moved) for foot in shared.wrenches
+    }
 
 
 def _std(
