@@ -18,8 +18,10 @@ from kinesym.runtime.arrays import Array
 #: Distance of the centre of pressure behind all heels, or before all toes, from which on something
 #: else bears, too [m]. Of motions without markers on the trunk it is off by 0.1 m, in steps.
 OFF = 0.12
-#: Time for which it is so [s].
+#: Time for which it is so, of who stands on one foot, as in a step [s].
 LONG = 0.5
+#: The same of who stands on both feet, for longer than `LONG` [s].
+SHORT = 0.15
 #: Shortest flight after which someone lands on both feet, rather than runs [s].
 FALL = 0.2
 #: The same of a landing on one foot [s].
@@ -38,6 +40,7 @@ def check_seated(
     """Raise `ValueError` where the total on the feet stays off them: something else bears, too."""
     time, centre = total.time, total.cop(feet.middle(feet.places, total.time))
     sure = total.force[2] > PRESSING * weight
+    stays = bool((total.force[2] >= FLIGHT * weight).all())  # landings are smeared by a low-pass
     for contact in contacts:
         sure &= (not contact.seat) | (time < contact.begin) | (time > contact.end)
     for phase in phases(contacts):
@@ -47,7 +50,10 @@ def check_seated(
             pairs = [[between(time, feet.time, at) for at in pair] for pair in places]
             off = np.where(within, _off(centre, pairs), 0.0)
             for run in runs(off > OFF):
-                _refuse(time[run], off[run])
+                if time[run.stop - 1] - time[run.start] > (
+                    SHORT if stays and phase.double else LONG
+                ):
+                    raise ValueError(_words(time[run], off[run]))
 
 
 def _off(centre: Array, places: Sequence[Sequence[Array]]) -> Array:
@@ -60,15 +66,14 @@ def _off(centre: Array, places: Sequence[Sequence[Array]]) -> Array:
     return np.asarray(np.maximum(behind - at, at - ahead))
 
 
-def _refuse(time: Array, off: Array) -> None:
-    """Raise `ValueError` if this lasts."""
-    if time[-1] - time[0] > LONG:
-        raise ValueError(
-            f"the motion needs a force {off.max():.2f} m off both ends of the feet from "
-            f"{time[0]:.6g} to {time[-1]:.6g} s: a chair or the like bears it, not the feet; say "
-            'where it is pressed, seats={"chair": place} of contact_forces, and when, if that is '
-            'not while the place rests lowest, Contact("chair", begin, end, seat=True)'
-        )
+def _words(time: Array, off: Array) -> str:
+    """Refusal for a stretch in which the centre of pressure is so far off."""
+    return (
+        f"the motion needs a force {off.max():.2f} m off both ends of the feet from "
+        f"{time[0]:.6g} to {time[-1]:.6g} s: a chair or the like bears it, not the feet; say "
+        'where it is pressed, seats={"chair": place} of contact_forces, and when, if that is '
+        'not while the place rests lowest, Contact("chair", begin, end, seat=True)'
+    )
 
 
 def check_landings(total: Wrench, contacts: Sequence[Contact], weight: float) -> list[Finding]:

@@ -235,7 +235,7 @@ def contact_forces(
         name: body * _lean(place, way, total.time, astray) * (points.borne[name] > 0.0)
         for name, place in pressed.items()
     }
-    std = _stds(shared, way, astray, spread, lean)
+    std = _stds(shared, way, astray, spread, lean, total)
     std |= {name: _std_of_seat(held[name], part, spread) for name, part in lean.items()}
     wrenches = dict.fromkeys(way.places, Wrench.zero(total.time))
     wrenches |= {foot: _under(foot, wrench, way) for foot, wrench in shared.wrenches.items()}
@@ -342,9 +342,12 @@ def _stds(
     astray: float,
     mass_std: float,
     lean: Mapping[str, Array],
+    total: Wrench,
 ) -> dict[str, Array]:
-    """Standard errors of the force on each foot, (3, N); lean : those of seats (N,) [N]."""
+    """Standard errors of the force on each foot, (3, N); lean : those of seats (N,) [N]. An error
+    of the centre of pressure of the whole `total` counts the more the less of it feet bear."""
     unsure = _unsure(shared, feet, astray)
+    unsure = unsure * np.maximum(total.force[2] / np.maximum(shared.total.force[2], 1.0), 1.0)
     moved = np.sqrt(sum((part**2 for part in lean.values()), np.zeros(len(shared.total.time))))
     std = {foot: np.zeros_like(shared.total.force) for foot in feet.places}  # without any contact
     return std | {

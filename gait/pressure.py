@@ -87,8 +87,9 @@ class PressureTransfer:
         total = np.column_stack([double.at_strike, double.total])
         force = total[:3]
         moment = total[3:] - np.cross(origin, force, axis=0)
-        centre = np.vstack([center_of_pressure(force, moment), np.zeros_like(s)])
-        meet = centre + self.pivot * force / force[2]  # on the line of the total
+        centre = np.vstack([np.nan_to_num(center_of_pressure(force, moment)), np.zeros_like(s)])
+        slopes = force[:2] / np.where(force[2] == 0.0, np.inf, force[2])
+        meet = centre + self.pivot * np.vstack([slopes, np.ones_like(s)])  # on the total's line
         raw = _lever(centre, seen(behind, meet), seen(ahead, meet)) if share is None else share
         part = _between_ends(raw, s, double.ends)
         if not step:

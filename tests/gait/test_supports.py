@@ -211,6 +211,21 @@ def test_a_chair_bears_what_feet_do_not():
     assert len(moved.plot().axes) == 9
 
 
+def test_a_chair_may_bear_all():
+    """Feet rest, and nothing is left for them."""
+    feet, hips, _, _ = standing_up()
+    still = np.repeat(hips[:, :1], len(TIME), axis=1)
+    total = wrench(TIME, np.array([0.0, 0.0, WEIGHT])[:, None] + 0.0 * still, still)
+    down = [ks.gait.Contact(foot, 0.0, 5.0, False, False) for foot in feet]
+    seat = ks.gait.Contact("chair", -1.0, 9.0, seat=True)
+    found = ks.gait.contact_forces(
+        total, TIME, feet, weight=WEIGHT, contacts=[*down, seat], seats={"chair": still}
+    )
+    np.testing.assert_allclose(found["chair"].force[2], WEIGHT, rtol=0.01)
+    for foot in feet:
+        np.testing.assert_allclose(found[foot].force, 0.0, atol=0.01 * WEIGHT)
+
+
 def test_a_chair_that_is_not_said_is_refused():
     """Its force is never given to the feet."""
     feet, hips, forces, chair = standing_up()
