@@ -108,7 +108,7 @@ def read_c3d(
 
     Points with a negative residual are missing samples. Those whose name comes twice or is empty
     have their descriptions as names, or a number behind, with a warning; results of models, such as
-    angles, are no markers but `references`. Plates of types 1 to 4 are evaluated, others and those
+    angles, are no markers but `references`. Plates of types 1 to 5 are evaluated, others and those
     without samples left out with a warning; their mean in the frames that the file names for it is
     subtracted. By custom they hold the force of the ground on the foot; signs of
     those that do not are changed with a warning.
@@ -274,10 +274,10 @@ def _plate(
     corners, origin, matrix = (found[f"{name}_{k}"] for name in ("corners", "origin", "matrix"))
     length = _of_corners(what, corners, laboratory.unit)
     corners, origin = length * corners, length * origin
-    if found["units"][k].lower() in ("v", "mv", "volt", "volts") and kind != 4:
-        warn(f"{what} has channels in {found['units'][k]}; are they forces, and calibrated?")
     try:
         force, moment = plate_wrench(kind, channels, corners, origin, matrix)
+        if found["units"][k].lower() in ("v", "mv") and 0.0 < np.abs(force).max() < THRESHOLD:
+            warn(f"{what} has channels in {found['units'][k]}; are they forces, and calibrated?")
         scale = _of_moments(found["units"][k], kind, laboratory.unit)
         if scale != 1.0:
             other = plate_wrench(kind, channels, corners, origin, matrix, scale)
