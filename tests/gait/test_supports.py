@@ -5,6 +5,7 @@ from operator import add
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter1d
 
 import kinesym as ks
 
@@ -280,3 +281,74 @@ def test_a_table_of_contacts_has_heights_and_seats(tmp_path):
         ks.gait.read_contacts(path)
     with pytest.raises(ValueError, match="height of a contact of 'left'"):
         ks.gait.Contact("left", 0.0, 1.0, height=np.nan)
+
+
+# -- how far off it is, as docs/how-to/video.md says ----------------------------------------------
+
+#: Errors of two drop jumps from 0.3 m, least and most, by cutoff [% of weight].
+SMOOTHED = {4.0: (28, 37), 6.0: (21, 27), 10.0: (14, 17), 15.0: (11, 13), 20.0: (8.9, 11)}
+
+
+@pytest.mark.parametrize("stance", [0.22, 0.45])
+def test_low_passes_take_impacts(stance):
+    """A stiff and a soft landing from 0.3 m, a jump of 0.25 m, and a landing: two impacts each, of
+    forefoot and heel, the rest as momenta need it. Errors of the total from the box to rest."""
+    time = np.arange(0.0, 4.0, 0.005)
+    fall, flight, last = np.sqrt(0.6 / 9.81), 0.45, 0.35
+    first = 1.0 + fall
+    second = first + stance + flight
+
+    def landing(begin, length, impacts, impulse):
+        late = time - begin
+        hits = sum(a * np.exp(-0.5 * ((late - at) / w) ** 2) for at, w, a in impacts) * (late >= 0)
+        rest = np.sin(np.pi * np.clip(late / length, 0.0, 1.0))
+        return hits + rest * (impulse - np.trapezoid(hits, time)) / np.trapezoid(rest, time)
+
+    load = np.where((time < 1.0) | (time > second + last), 1.0, 0.0)
+    impacts = [(0.018, 0.006, 1.5), (0.05, 0.012, 2.0)]
+    load = load + landing(first, stance, impacts, stance + fall + 0.5 * flight)
+    impacts = [(0.02, 0.007, 1.2), (0.06, 0.015, 1.8)]
+    load = load + landing(second, last, impacts, last + 0.5 * flight)
+    moving = (time > 1.0) & (time < second + last)
+    total = wrench(time, WEIGHT * np.array([0.0 * load, 0.0 * load, load]), np.zeros((3, 800)))
+    for cutoff, (least, most) in SMOOTHED.items():
+        error = (total.smoothed(cutoff, 4).force[2] / WEIGHT - load)[moving]
+        assert least < 100.0 * np.sqrt(np.mean(error**2)) < most
+
+
+def spoiled(rng, time, feet, total):
+    """Markers that are off by 5 mm each frame and as much drifting, and a total whose centre of
+    pressure drifts by 2 cm."""
+
+    def drifting(shape, size):
+        rows = gaussian_filter1d(rng.normal(size=shape), 20.0, axis=-1)
+        return size * rows / rows.std()
+
+    places = {
+        foot: tuple(p + 5e-3 * rng.normal(size=p.shape) + drifting(p.shape, 5e-3) for p in pair)
+        for foot, pair in feet.items()
+    }
+    aside = np.vstack([drifting((2, len(time)), 0.02), 0.0 * time])
+    moment = total.moment + np.cross(aside, total.force, axis=0)
+    return places, ks.gait.Wrench(time, total.force, moment)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_errors_of_motions_with_noise(seed):
+    """Heights of stairs are found all the same, and the bands tell the errors."""
+    rng = np.random.default_rng(seed)
+    time, feet, forces, stances = stairs(up=True)
+    places, total = spoiled(rng, time, feet, forces["left"] + forces["right"])
+    found = ks.gait.contact_forces(total, time, places, weight=WEIGHT)
+    assert sorted(c.height for c in found.contacts) == pytest.approx(
+        sorted(c.height for c in stances), abs=0.03
+    )
+    assert off(found, forces, time) < 0.085
+    feet, hips, sitting, chair = standing_up()
+    places, total = spoiled(rng, TIME, feet, sitting["left"] + sitting["right"] + chair)
+    rose = ks.gait.contact_forces(total, TIME, places, weight=WEIGHT, seats={"chair": hips})
+    assert off(rose, sitting, TIME) < 0.11
+    for one, truth in ((found, forces), (rose, sitting | {"chair": chair})):
+        for name, wrench in truth.items():
+            error = np.abs(one[name].force[2] - wrench.force[2])
+            assert np.mean(error <= 2.0 * one.std[name][2] + 5.0) > 0.9
