@@ -43,6 +43,8 @@ SHARE = 0.1
 #: Default error of the centre of pressure in double support, without single support to estimate it
 #: from, as in walks from a video [m].
 ASIDE = 0.06
+#: Standard deviation of the horizontal force of a seat, taken for none, over the vertical one [-].
+FRICTION = 0.05
 #: Largest distance of the centre of pressure from the line from heel to toe [m].
 REACH = 0.03
 #: Largest force that may remain in a flight, as a share of the weight [-].
@@ -333,7 +335,8 @@ def _late(time: Array, force: Array) -> Array:
 def _std_of_seat(wrench: Wrench, lean: Array, mass_std: float) -> Array:
     """Standard errors of the force of a seat, (3, N); lean : that of the vertical [N]."""
     squares = _late(wrench.time, wrench.force) ** 2 + (mass_std * wrench.force) ** 2
-    return np.asarray(np.sqrt(squares + upwards(lean) ** 2))
+    rubbing = FRICTION * wrench.force[2]
+    return np.asarray(np.sqrt(squares + np.array([rubbing, rubbing, lean]) ** 2))
 
 
 def _stds(
