@@ -84,14 +84,15 @@ def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Co
 
 def _in_flights(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
     """Contacts where the total presses on the ground, of the foot that is lower, or of both."""
-    found = []
+    found, courses = [], {foot: _courses(foot, feet) for foot in feet.places}
     for stance in contacts_from_wrench("either", total, FLIGHT * weight):
         here = (feet.time >= stance.begin) & (feet.time <= stance.end)
+        here[np.abs(feet.time - stance.begin).argmin()] = True  # a record may end just then
         low = {f: np.minimum(*(p[2, here] for p in feet.places[f])).mean() for f in feet.places}
         down = [foot for foot in low if low[foot] < min(low.values()) + ALIKE]
         for foot in down:
-            rises = [course[2, here].min() - low for course, low in _courses(foot, feet)]
-            height = float(min(rises)) if min(rises) > STEP else 0.0
+            rise = float(min(course[2, here].min() - lowest for course, lowest in courses[foot]))
+            height = rise if rise > STEP else 0.0
             found.append(replace(stance, foot=foot, measured=False, height=height))
     return found
 
