@@ -11,7 +11,7 @@ from typing import Any
 #: Optional packages by the extra of `pyproject.toml` that installs them: what each is used for.
 EXTRAS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "gait": {"ezc3d": "kinesym.gait reads and writes C3D files with ezc3d"},
+        "gait": {"ezc3d": "kinesym.gait writes C3D files with ezc3d"},
         "jax": {"jax": "kinesym.export to the target 'jax' makes functions with jax"},
         "petab": {"yaml": "kinesym.petab reads problems with yaml"},
         "studies": {

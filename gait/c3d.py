@@ -1,39 +1,38 @@
-"""C3D files, read by ezc3d in a process of its own: damaged ones crash that library, hang it, or
-let it take all memory, and checks from outside would have to foresee all that it believes.
+"""C3D files as bytes: header, parameters and samples, after the manual of the format (c3d.org).
 
-This file is also the program of that process. It imports nothing of kinesym and starts in 0.2 s.
+Vendors differ in what they leave out and how numbers are stored; what the header says is the layout
+of samples, and parameters that it contradicts are not used for it.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import struct
-import subprocess
-import sys
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Memory that the process may take for any file [B].
-MEMORY = 1 << 30
-#: Memory that it may take per byte of the file [B]; whole files need about 10.
-PER_BYTE = 40
-#: Processor time that the process may take for any file [s].
-SECONDS = 10.0
-#: Processor time that it may take per byte of the file [s]; whole files need 5e-8 s.
-SECONDS_PER_BYTE = 2e-6
+from kinesym.runtime.arrays import Array
 
-#: Runs this file with the modules that are found here, and none of the current folder.
-_START = (
-    "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "runpy.run_path(sys.argv[1], run_name='__main__')"
-)
-#: Limits of threads: each thread of OpenBLAS would reserve memory.
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+#: Bytes of a block, in which places are counted.
+BLOCK = 512
+#: Processor that wrote the numbers, as the file has it: of Intel.
+INTEL = 84
+#: The same of DEC.
+DEC = 85
+#: The same of MIPS, as of SGI.
+MIPS = 86
+#: Largest number of a frame that the header holds, written for all that are larger.
+LAST = 65535
+
+#: Parameters of POINT that name what is no marker: results of models, in other units.
+_RESULTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
+#: Groups of parameters that describe the person, as programs name them.
+_PERSON = ("PROCESSING", "SUBJECTS", "SUBJECT")
+
+#: Values of parameters by group and name, in capitals: lists of texts, or arrays.
+Parameters = Mapping[str, Mapping[str, Any]]
 
 
 def content(path: str | Path) -> dict[str, Any]:
@@ -45,210 +44,263 @@ def content(path: str | Path) -> dict[str, Any]:
     and `frames` are the numbers of frames of its header and of those that are there. `results`
     (3, R, N) of models have `result_names`, `result_kinds` and units `result_units` by kind;
     `events` are [instant, context, label]; `person` are numbers by their names in small letters.
+    `unnamed` points have no label, and `rotations` are names of segments whose poses are there.
 
-    Raises `FileNotFoundError`, `NotInstalled` without ezc3d, and `ValueError` for files that cannot
-    be read as C3D.
+    Raises `FileNotFoundError`, and `ValueError` for files that cannot be read as C3D.
     """
-    from kinesym.base.extras import check_installed  # here: the program imports nothing of kinesym
-
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    check_installed("ezc3d")
-    size = Path(path).stat().st_size
-    limits = {"memory": MEMORY + PER_BYTE * size, "seconds": SECONDS + SECONDS_PER_BYTE * size}
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "content.npz"
-        program = [sys.executable, "-I", "-c", _START, __file__]
-        given = [json.dumps(sys.path, default=str), str(path), str(made), json.dumps(limits)]
-        try:
-            done = subprocess.run(
-                [*program, *given],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=10.0 * limits["seconds"],
-                env=os.environ | _ONE_THREAD,
-            )
-            reason = _reason(done.returncode, done.stderr.decode(errors="replace"))
-        except subprocess.TimeoutExpired:  # where processor time cannot be limited
-            reason = _SLOW
-        if reason:
-            raise ValueError(f"{path} cannot be read as C3D: {reason}")
-        with np.load(made) as arrays:
-            found: dict[str, Any] = dict(arrays)
-    facts = json.loads(str(found.pop("facts")))
-    if "error" in facts:
-        raise ValueError(f"{path} cannot be read as C3D: {facts['error']}")
-    return found | facts
-
-
-_SLOW = "it takes too long, as damaged files do"
-
-
-def _reason(code: int, told: str) -> str:
-    """Reason why the process failed, nothing if it did not."""
-    if code == 0:
-        return ""
-    if -code == getattr(signal, "SIGXCPU", None):
-        return _SLOW
-    if "MemoryError" in told or "bad_alloc" in told:
-        return _LARGE
-    last = told.strip().splitlines()[-1:] or ["no word"]
-    return f"the library for it ended with status {code} ({last[0]}); the file seems to be damaged"
-
-
-_LARGE = "it asks for much more memory than its length explains; it seems to be damaged"
-
-
-# -- the program ----------------------------------------------------------------------------------
-
-
-def main(path: str, made: str, limits: str) -> None:
-    """Read a file and write its content, or the reason why it cannot be read."""
-    _limit(**json.loads(limits))
-    arrays: dict[str, Any] = {}
+    raw = Path(path).read_bytes().lstrip(b"\0")  # some files begin with zeros
     try:
-        arrays, facts = _read(path)
-    except Exception as error:  # the library raises several kinds, from C++ too
-        large = isinstance(error, MemoryError) or "bad_alloc" in str(error)
-        facts = {"error": _LARGE if large else str(error) or type(error).__name__}
-    np.savez(made, facts=np.array(json.dumps(facts)), **arrays)
+        return _content(raw)
+    except (ValueError, IndexError, struct.error, OverflowError) as error:
+        raise ValueError(f"{path} cannot be read as C3D: {error}; is it damaged?") from error
 
 
-def _limit(memory: int, seconds: float) -> None:
-    """Limit memory [B] and CPU time [s] of this process, if the system can."""
-    try:
-        import resource
-    except ImportError:
-        return
-    for what, limit in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, int(seconds))):
-        hard = resource.getrlimit(what)[1]
-        resource.setrlimit(what, (limit if hard < 0 else min(limit, hard), hard))
-
-
-#: Parameters of POINT that name what is no marker: results of models, in other units.
-_RESULTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
-#: Groups of parameters that describe the person, as programs name them.
-_PERSON = ("PROCESSING", "SUBJECTS", "SUBJECT")
-
-
-def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays and facts; see `content`."""
-    import ezc3d
-
-    file = ezc3d.c3d(path)
-    plates = int(_parameter(file, "FORCE_PLATFORM", "USED", [0])[0])
-    points, header = file["data"]["points"], file["header"]
-    names = _listed(file, "LABELS")[: points.shape[1]]
-    results = {name: kind for kind in _RESULTS for name in _listed(file, kind)}
+def _content(raw: bytes) -> dict[str, Any]:
+    if len(raw) < BLOCK or raw[1] != 80:
+        raise ValueError("its first block is no header of C3D")
+    place = BLOCK * (raw[0] - 1)
+    processor = raw[place + 3] if 0 < place < len(raw) - 4 else 0
+    if processor not in (INTEL, DEC, MIPS):
+        raise ValueError(f"its parameters are of no known processor, {processor}")
+    facts = _parameters(raw, place, processor)
+    points, analogs, head = _samples(raw, processor, facts)
+    names = _listed(facts, "LABELS")[: points.shape[1]]
+    results = {name: kind for kind in _RESULTS for name in _listed(facts, kind)}
     markers = [k for k, name in enumerate(names) if name not in results]
     others = [k for k, name in enumerate(names) if name in results]
-    missing = file["data"]["meta_points"]["residuals"][0] < 0.0
-    units = {kind: _parameter(file, "POINT", f"{kind[:-1]}_UNITS", [""]) for kind in _RESULTS}
-    said, there = _frames(path, file)
-    descriptions = [*_listed(file, "DESCRIPTIONS"), *[""] * len(names)]
-    facts = {
+    units = {kind: _parameter(facts, "POINT", f"{kind[:-1]}_UNITS", [""]) for kind in _RESULTS}
+    descriptions = [*_listed(facts, "DESCRIPTIONS"), *[""] * len(names)]
+    plates = int(_parameter(facts, "FORCE_PLATFORM", "USED", [0])[0])
+    found = {
         "names": [names[k] for k in markers],
+        "unnamed": points.shape[1] - len(names),
+        "rotations": [*map(str, _parameter(facts, "ROTATION", "LABELS", []))],
         "descriptions": [descriptions[k] for k in markers],
-        "axes": str([*_parameter(file, "KINESYM", "AXES", []), ""][0]),
-        "screen": str([*_parameter(file, "POINT", "Y_SCREEN", []), ""][0]),
-        "rate": header["points"]["frame_rate"],
-        "first": header["points"]["first_frame"],
-        "analog_rate": header["analogs"]["frame_rate"],
-        "unit": str([*_parameter(file, "POINT", "UNITS", []), "m"][0]).lower(),
-        "kinds": [int(kind) for kind in _parameter(file, "FORCE_PLATFORM", "TYPE", [])],
-        "zero": [int(frame) for frame in _parameter(file, "FORCE_PLATFORM", "ZERO", [])],
-        "said": said,
-        "frames": min(there, points.shape[2]),
+        "axes": str([*_parameter(facts, "KINESYM", "AXES", []), ""][0]),
+        "screen": str([*_parameter(facts, "POINT", "Y_SCREEN", []), ""][0]),
+        "rate": head.rate,
+        "first": head.first - 1,
+        "analog_rate": head.rate * head.per_frame,
+        "unit": str([*_parameter(facts, "POINT", "UNITS", []), "m"][0]).lower(),
+        "kinds": [int(kind) for kind in _parameter(facts, "FORCE_PLATFORM", "TYPE", [])],
+        "zero": [int(frame) for frame in _parameter(facts, "FORCE_PLATFORM", "ZERO", [])],
+        "said": head.frames,
+        "frames": points.shape[2],
         "plates": plates,
         "units": [],
         "result_names": [names[k] for k in others],
         "result_kinds": [results[names[k]].lower() for k in others],
         "result_units": {kind.lower(): str(said[0]) for kind, said in units.items()},
-        "events": _events(file),
-        "person": _person(file),
+        "events": _events(facts),
+        "person": _person(facts),
+        "points": points[:, markers],
+        "results": points[:, others],
     }
-    seen = np.where(missing, np.nan, points[:3])
-    arrays = {"points": seen[:, markers], "results": seen[:, others]}
     for k in range(plates):
-        parts, unit = _plate(file, k)
-        arrays |= {f"{name}_{k}": part for name, part in parts.items()}
-        facts["units"].append(unit)
-    return arrays, facts
+        parts, unit = _plate(facts, analogs, k)
+        found |= {f"{name}_{k}": part for name, part in parts.items()}
+        found["units"].append(unit)
+    return found
 
 
-def _listed(file: Any, name: str) -> list[str]:
-    """Names of a parameter of POINT and those that continue it, 255 each."""
+# -- parameters -----------------------------------------------------------------------------------
+
+
+def _parameters(raw: bytes, place: int, processor: int) -> Parameters:
+    """Parameters by group and name."""
+    order, at = ">" if processor == MIPS else "<", place + 4
+    groups: dict[int, str] = {}
+    rows: list[tuple[int, str, Any]] = []
+    while at + 4 < len(raw):
+        length, number = struct.unpack_from("bb", raw, at)
+        start = at + 2 + abs(length)  # negative of those that programs should not change
+        if not length or start + 2 > len(raw):
+            break
+        name = _text(raw[at + 2 : start]).upper()
+        (ahead,) = struct.unpack_from(f"{order}H", raw, start)
+        if number < 0:
+            groups[-number] = name
+        else:
+            rows.append((number, name, _value(raw, start + 2, processor)))
+        if ahead < 2:
+            break
+        at = start + ahead
+    found: dict[str, dict[str, Any]] = {}
+    for number, name, value in rows:
+        found.setdefault(groups.get(number, ""), {})[name] = value
+    return found
+
+
+def _value(raw: bytes, at: int, processor: int) -> Any:
+    """Texts or an array, of at least one dimension."""
+    kind, count = struct.unpack_from("bB", raw, at)
+    sizes, start = [*raw[at + 2 : at + 2 + count]], at + 2 + count
+    items = int(np.prod(sizes))
+    part = raw[start : start + abs(kind) * items]
+    if kind == -1:
+        length = sizes[0] if sizes else 1
+        texts = range(0, items if length else 0, max(length, 1))
+        return [_text(part[k : k + length]).strip() for k in texts]
+    if kind not in (1, 2, 4) or len(part) < kind * items:
+        raise ValueError(f"a parameter is of no known kind, {kind}, or cut short")
+    values = _reals(part, processor) if kind == 4 else _integers(part, processor, kind)
+    return np.atleast_1d(values.reshape(sizes, order="F"))
+
+
+def _text(part: bytes) -> str:
+    try:
+        return part.decode().rstrip("\0")
+    except UnicodeDecodeError:
+        return part.decode("latin-1").rstrip("\0")
+
+
+def _reals(part: bytes, processor: int) -> Array:
+    """Numbers of 32 bits; those of DEC have exchanged halves, and are four times as large."""
+    if processor == DEC:
+        halves = np.frombuffer(part, "<u2").reshape(-1, 2)[:, ::-1]
+        return np.ascontiguousarray(halves).view("<f4").ravel().astype(np.float64) / 4.0
+    return np.frombuffer(part, ">f4" if processor == MIPS else "<f4").astype(np.float64)
+
+
+def _integers(part: bytes, processor: int, size: int = 2) -> Array:
+    return np.frombuffer(part, f"{'>' if processor == MIPS else '<'}i{size}").astype(np.float64)
+
+
+def _parameter(facts: Parameters, group: str, name: str, default: Any) -> Any:
+    """Parameter of the file, or a default if it has none."""
+    found = facts.get(group, {}).get(name, ())
+    return found if len(found) else default
+
+
+def _listed(facts: Parameters, name: str, group: str = "POINT") -> list[Any]:
+    """Values of a parameter and those that continue it, 255 each."""
     more = [name, *(f"{name}{k}" for k in range(2, 10))]
-    return [text for each in more for text in _parameter(file, "POINT", each, [])]
+    return [one for each in more for one in _parameter(facts, group, each, [])]
 
 
-def _events(file: Any) -> list[tuple[float, str, str]]:
+# -- samples --------------------------------------------------------------------------------------
+
+
+class _Head(NamedTuple):
+    """Layout of samples: numbers of points, analog channels and their samples per frame, frames
+    that are said to be there, the number of the first of them, scale, first byte, and rate."""
+
+    points: int
+    channels: int
+    per_frame: int
+    frames: int
+    first: int
+    scale: float
+    start: int
+    rate: float
+
+
+def _head(raw: bytes, processor: int, facts: Parameters) -> _Head:
+    order = ">" if processor == MIPS else "<"
+    points, analog, first, last, _ = struct.unpack_from(f"{order}5H", raw, 2)
+    start, per_frame = struct.unpack_from(f"{order}2H", raw, 16)
+    scale, rate = (float(_reals(raw[at : at + 4], processor)[0]) for at in (12, 20))
+    used = int(_parameter(facts, "ANALOG", "USED", [0])[0])
+    if used > 0 and used * per_frame != analog and analog % used == 0:
+        per_frame = analog // used
+    if analog and (not per_frame or analog % per_frame):
+        raise ValueError(
+            f"its header has {analog} analog samples in a frame, {per_frame} of each channel"
+        )
+    begin, end = (_field(facts, f"ACTUAL_{name}_FIELD") for name in ("START", "END"))
+    if LAST in (first, last) or max(begin, end) > LAST:  # more than the header holds
+        first = begin or first
+        longer = [_parameter(facts, "POINT", name, [0])[0] for name in ("LONG_FRAMES", "FRAMES")]
+        last = max(end, first + int(max(longer)) - 1, last)
+    if not scale:
+        scale = float(_parameter(facts, "POINT", "SCALE", [-1.0])[0])
+    channels = analog // per_frame if per_frame else 0
+    place = BLOCK * (start - 1)
+    if place < BLOCK:
+        raise ValueError("its header does not tell where samples begin")
+    return _Head(points, channels, per_frame, last - first + 1, first, scale, place, rate)
+
+
+def _field(facts: Parameters, name: str) -> int:
+    """Number of a frame in two words, 0 if it is not there."""
+    low, high = [*_parameter(facts, "TRIAL", name, [0, 0]), 0][:2]
+    return int(low) % (LAST + 1) + (LAST + 1) * (int(high) % (LAST + 1))
+
+
+def _samples(raw: bytes, processor: int, facts: Parameters) -> tuple[Array, Array, _Head]:
+    """Points (3, M, N), NaN where they are missing, analog channels (C, N K), and the layout."""
+    head = _head(raw, processor, facts)
+    real = head.scale < 0.0
+    width, row = 4 if real else 2, 4 * head.points + head.channels * head.per_frame
+    there = (len(raw) - head.start) // max(width * row, 1)
+    if head.first + head.frames - 1 == LAST and not _parameter(facts, "ROTATION", "LABELS", []):
+        padding = len(raw) - len(raw.rstrip(b"\0"))  # the file tells how many, up to its last block
+        head = head._replace(frames=there - min(padding, BLOCK) // max(width * row, 1))
+    count = max(min(head.frames, there), 0)
+    part = raw[head.start : head.start + count * width * row]
+    values = _reals(part, processor) if real else _integers(part, processor)
+    values = values.reshape(count, row)
+    quads = values[:, : 4 * head.points].reshape(count, head.points, 4)
+    points = quads[..., :3] * (1.0 if real else head.scale)
+    points[quads[..., 3] < 0.0] = np.nan
+    analogs = values[:, 4 * head.points :].reshape(count * head.per_frame, head.channels).T
+    return points.transpose(2, 1, 0).copy(), _scaled(analogs, facts, real), head
+
+
+def _scaled(analogs: Array, facts: Parameters, real: bool) -> Array:
+    """Analog channels (C, F) in their units."""
+    count = len(analogs)
+    scales = np.array([*_listed(facts, "SCALE", "ANALOG"), *[1.0] * count][:count], float)
+    offsets = np.array([*_listed(facts, "OFFSET", "ANALOG"), *[0] * count][:count], float)
+    said = str([*_parameter(facts, "ANALOG", "FORMAT", []), ""][0]).upper()
+    if said.startswith("UNSIGNED") and not real:
+        analogs, offsets = analogs % (LAST + 1), offsets % (LAST + 1)
+    general = float(_parameter(facts, "ANALOG", "GEN_SCALE", [1.0])[0])
+    return (analogs - offsets[:, None]) * (general * scales)[:, None]
+
+
+# -- what they mean -------------------------------------------------------------------------------
+
+
+def _events(facts: Parameters) -> list[tuple[float, str, str]]:
     """Instants [s] of events in order, and the contexts and labels that they have."""
-    texts = [_parameter(file, "EVENT", name, []) for name in ("CONTEXTS", "LABELS")]
-    times = np.asarray(_parameter(file, "EVENT", "TIMES", np.zeros((2, 0))), float)
+    labels = _listed(facts, "LABELS", "EVENT")
+    contexts = [*_listed(facts, "CONTEXTS", "EVENT"), *[""] * len(labels)]
+    parts = [_parameter(facts, "EVENT", f"TIMES{k}", np.zeros(0)) for k in ("", *range(2, 10))]
+    times = np.concatenate([np.asarray(part, float).ravel(order="F") for part in parts])
     times = times[: len(times) // 2 * 2].reshape(2, -1, order="F")  # minutes and seconds
-    count = min(int(_parameter(file, "EVENT", "USED", [times.shape[1]])[0]), *map(len, texts))
-    instants = (60.0 * times[0] + times[1])[:count].tolist()
-    contexts, labels = (map(str, row[:count]) for row in texts)
-    return sorted(zip(instants, contexts, labels, strict=True))
+    count = min(int(_parameter(facts, "EVENT", "USED", [times.shape[1]])[0]), len(labels))
+    instants = (60.0 * times[0] + times[1])[: max(count, 0)].tolist()
+    return sorted(zip(instants, contexts, labels, strict=False))
 
 
-def _person(file: Any) -> dict[str, float]:
+def _person(facts: Parameters) -> dict[str, float]:
     """Numbers that describe the person, by name in small letters."""
     found = {}
-    for group in file["parameters"]:
-        for name in file["parameters"][group] if group.upper() in _PERSON else ():
-            value = _parameter(file, group, name, [""]) if not name.startswith("__") else [""]
+    for group in _PERSON:
+        for name in facts.get(group, {}):
             try:
-                found[name.lower()] = float(value[0])
+                found[name.lower()] = float(_parameter(facts, group, name, [""])[0])
             except (TypeError, ValueError):
                 continue
     return found
 
 
-def _plate(file: Any, k: int) -> tuple[dict[str, Any], str]:
+def _plate(facts: Parameters, analogs: Array, k: int) -> tuple[dict[str, Any], str]:
     """Parameters and channels of force plate k, and the unit of its last channel."""
-    analogs = file["data"]["analogs"][0]
-    parts = {"channels": np.zeros((0, analogs.shape[1]))}
+    parts = {}
     for name, given, size in (("origin", "ORIGIN", 2), ("corners", "CORNERS", 3)):
-        values = np.asarray(_parameter(file, "FORCE_PLATFORM", given, np.zeros((0,) * size)), float)
+        values = np.asarray(_parameter(facts, "FORCE_PLATFORM", given, np.zeros((0,) * size)))
         fits = values.ndim == size and k < values.shape[-1]
-        parts[name] = values[..., k] if fits else np.zeros((0,) * (size - 1))
-    matrix = np.asarray(
-        _parameter(file, "FORCE_PLATFORM", "CAL_MATRIX", np.zeros((0, 0, 0))), float
-    )
+        parts[name] = values[..., k].astype(float) if fits else np.zeros((0,) * (size - 1))
+    matrix = np.asarray(_parameter(facts, "FORCE_PLATFORM", "CAL_MATRIX", np.zeros((0, 0, 0))))
     fits = matrix.ndim == 3 and k < matrix.shape[2]
-    parts["matrix"] = matrix[:, :, k] if fits else np.zeros((0, 0))
-    numbers = np.asarray(_parameter(file, "FORCE_PLATFORM", "CHANNEL", np.zeros((0, 0))), int)
+    parts["matrix"] = matrix[:, :, k].astype(float) if fits else np.zeros((0, 0))
+    numbers = np.asarray(_parameter(facts, "FORCE_PLATFORM", "CHANNEL", np.zeros((0, 0))), int)
     own: Any = numbers[:, k] if numbers.ndim == 2 and k < numbers.shape[1] else []
     used = [int(n) - 1 for n in own if 1 <= n <= len(analogs)]
     parts["channels"] = analogs[used]
-    units = [*_parameter(file, "ANALOG", "UNITS", []), *_parameter(file, "ANALOG", "UNITS2", [])]
+    units = _listed(facts, "UNITS", "ANALOG")
     return parts, units[used[5]] if len(used) > 5 and used[5] < len(units) else ""
-
-
-def _frames(path: str, file: Any) -> tuple[int, int]:
-    """Numbers of frames: as the header declares, and as the length of the file allows."""
-    header = file.c3d_swig.header()
-    with open(path, "rb") as stream:
-        raw = stream.read(1 << 16).lstrip(b"\0")  # some files begin with zeros
-        size = stream.seek(0, os.SEEK_END)
-    order = ">" if file.c3d_swig.parameters().processorType() == _MIPS else "<"
-    first, last = struct.unpack_from(f"{order}HH", raw, 6)
-    width = 4 if _parameter(file, "POINT", "SCALE", [-1.0])[0] < 0.0 else 2
-    per_frame = width * (4 * header.nb3dPoints() + header.nbAnalogsMeasurement())
-    there = (size - 512 * (header.dataStart() - 1)) // max(per_frame, 1)
-    return last - first + 1, max(there, 0)
-
-
-_MIPS = 86
-
-
-def _parameter(file: Any, group: str, name: str, default: Any) -> Any:
-    """Parameter of the file, or a default if it has none."""
-    found = file["parameters"].get(group, {}).get(name)
-    return default if found is None or not len(found["value"]) else found["value"]
-
-
-if __name__ == "__main__":
-    main(*sys.argv[3:])

@@ -41,6 +41,8 @@ from kinesym.gait.tables import distinct
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction
 from kinesym.runtime.arrays import AXES, Array, check_span
 
+#: Diagonals that a plate can have [m].
+SIZES = (0.2, 4.0)
 #: Labels of events at which a foot strikes, and leaves.
 _STRIKE = re.compile(r"(foot|heel|initial)\W*(strike|contact|on)\b|^[rl](hs|on|ic)$", re.IGNORECASE)
 _OFF = re.compile(r"(foot|toe)\W*off\b|^[rl](to|off)$", re.IGNORECASE)
@@ -106,7 +108,7 @@ def read_c3d(
 
     Points with a negative residual are missing samples. Those whose name comes twice or is empty
     have their descriptions as names, or a number behind, with a warning; results of models, such as
-    angles, are no markers but `references`. Plates of types 1 to 4 are evaluated, others and those
+    angles, are no markers but `references`. Plates of types 1 to 5 are evaluated, others and those
     without samples left out with a warning; their mean in the frames that the file names for it is
     subtracted. By custom they hold the force of the ground on the foot; signs of
     those that do not are changed with a warning.
@@ -124,7 +126,9 @@ def read_c3d(
     found = content(path)
     names, frames, said, rate = (found[key] for key in ("names", "frames", "said", "rate"))
     if not names:
-        raise ValueError(f"{path} holds no points; read_forces reads forces alone from CSV and MOT")
+        raise ValueError(f"{path} holds {_instead(found)}")
+    if found["unnamed"]:
+        warn(f"{path}: {found['unnamed']} points have no label, and are left out")
     if not (0.0 < rate < np.inf and frames):
         raise ValueError(f"{path} holds {frames} frames at {rate:g} Hz; it seems to be damaged")
     if frames < said:
@@ -155,6 +159,20 @@ def read_c3d(
         Named("number of the person", _person(path, found["person"])),
         Named("kind of result", _references(found, time)),
     )
+
+
+def _instead(found: Mapping[str, Any]) -> str:
+    """Content of a file without markers, and what to do."""
+    if found["unnamed"]:
+        return (
+            f"{found['unnamed']} points without labels, POINT:LABELS; label them where it is from"
+        )
+    if found["rotations"]:
+        return (
+            f"no points but rotations of {len(found['rotations'])} segments, as of markerless "
+            "video, which are not read; export positions of joint centres, too"
+        )
+    return "no points; read_forces reads forces alone from CSV and MOT"
 
 
 #: Names of numbers of the person in files, in small letters.
@@ -254,8 +272,12 @@ def _plate(
     if kind != 1:
         channels = zeroed(channels, found["zero"], found["first"] + 1, round(rate * step))
     corners, origin, matrix = (found[f"{name}_{k}"] for name in ("corners", "origin", "matrix"))
+    length = _of_corners(what, corners, laboratory.unit)
+    corners, origin = length * corners, length * origin
     try:
         force, moment = plate_wrench(kind, channels, corners, origin, matrix)
+        if found["units"][k].lower() in ("v", "mv") and 0.0 < np.abs(force).max() < THRESHOLD:
+            warn(f"{what} has channels in {found['units'][k]}; are they forces, and calibrated?")
         scale = _of_moments(found["units"][k], kind, laboratory.unit)
         if scale != 1.0:
             other = plate_wrench(kind, channels, corners, origin, matrix, scale)
@@ -272,6 +294,17 @@ def _plate(
             warn(f"{what} is left out: it has a single sample")
             return None
         return _reaction(what, Wrench(instants[here], *rows))
+
+
+def _of_corners(what: str, corners: Array, unit: str) -> float:
+    """Factor that brings places of a plate to the unit of length of the points, by its size; warns
+    where theirs is another one."""
+    size = float(np.linalg.norm(corners[:, 0] - corners[:, 2])) if corners.size else 0.0
+    fits = [one for one, scale in UNITS.items() if SIZES[0] <= scale * size <= SIZES[1]]
+    if not fits or unit in fits:
+        return 1.0
+    warn(f"{what} has corners {size:.4g} apart, points are in {unit}: taken as {fits[-1]}")
+    return UNITS[fits[-1]] / UNITS[unit]
 
 
 def _of_moments(said: str, kind: int, unit: str) -> float:

@@ -1,8 +1,9 @@
-"""Contacts of the feet with the ground: from a motion, and in a table."""
+"""Contacts of the feet with the ground, stairs and boxes, and of the body with seats: from a
+motion, and in a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.base.checks import naming
+from kinesym.base.checks import check_choice, naming
 from kinesym.base.files import replacing
-from kinesym.gait.events import Contact, contacts_from_markers, contacts_from_wrench, in_order
+from kinesym.gait.events import (
+    Contact,
+    contacts_from_markers,
+    contacts_from_wrench,
+    distance_to_line,
+    in_order,
+)
 from kinesym.gait.gaps import runs
 from kinesym.gait.pressure import PressureTransfer
 from kinesym.gait.sharing import FLIGHT
@@ -39,6 +46,13 @@ CUTOFF = 7.0
 SHORTEST = 0.1
 #: Largest height difference of markers on two feet that stand, or lowest points of both [m].
 ALIKE = 0.05
+#: Least height of a stair or box [m].
+STEP = 0.08
+#: A foot that rests above the floor stands there if the centre of pressure comes this much nearer
+#: to it than to the others [m], for `SHORTEST` at least: else it may be held up.
+NEARER = 0.1
+#: Least height by which who stands up leaves a seat [m].
+RAISED = 0.15
 
 
 def flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
@@ -49,13 +63,14 @@ def flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
 def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
     """Contacts of feet with the ground, from the total that the motion needs and the feet.
 
-    Where the total vanishes someone runs or jumps. In walking they are found from heels and toes,
-    see `contacts_from_markers`. Else, who stands, squats or lifts a foot for long, a foot is on the
+    Where the total vanishes someone runs or jumps. Feet that rest at several heights, each while
+    the load is over it, are on stairs. In walking they are found from heels and toes, see
+    `contacts_from_markers`. Else, who stands, squats or lifts a foot for long, a foot is on the
     ground while its heel or toe rests as low as it comes. Raises `ValueError` if none ever does.
     """
     if flying(total, weight).any():
         return _in_flights(total, feet, weight)
-    rows = _walking(feet)
+    rows = _on_steps(total, feet) or _walking(feet)
     if rows is None:
         rows = [c for foot in feet.places for c in _resting(foot, feet)]
     if not rows:
@@ -69,13 +84,60 @@ def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Co
 
 def _in_flights(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
     """Contacts where the total presses on the ground, of the foot that is lower, or of both."""
-    found = []
+    found, courses = [], {foot: _courses(foot, feet) for foot in feet.places}
     for stance in contacts_from_wrench("either", total, FLIGHT * weight):
         here = (feet.time >= stance.begin) & (feet.time <= stance.end)
+        here[np.abs(feet.time - stance.begin).argmin()] = True  # a record may end just then
         low = {f: np.minimum(*(p[2, here] for p in feet.places[f])).mean() for f in feet.places}
         down = [foot for foot in low if low[foot] < min(low.values()) + ALIKE]
-        found += [replace(stance, foot=foot, measured=False) for foot in down]
+        for foot in down:
+            rise = float(min(course[2, here].min() - lowest for course, lowest in courses[foot]))
+            height = rise if rise > STEP else 0.0
+            found.append(replace(stance, foot=foot, measured=False, height=height))
     return found
+
+
+def _courses(foot: str, feet: PressureTransfer) -> list[tuple[Array, float]]:
+    """Smooth courses of heel and toe of a foot (3, N), and how low each comes, or that of the other
+    foot if it comes much lower [m]."""
+    found = []
+    for pairs in zip(*feet.places.values(), strict=True):
+        smooth = {
+            name: low_pass(feet.time, at, CUTOFF)
+            for name, at in zip(feet.places, pairs, strict=True)
+        }
+        lows = {name: float(np.percentile(course[2], 2.0)) for name, course in smooth.items()}
+        floor = min(lows.values())
+        found.append((smooth[foot], lows[foot] if lows[foot] < floor + ALIKE else floor))
+    return found
+
+
+def _on_steps(total: Wrench, feet: PressureTransfer) -> list[Contact]:
+    """Contacts of feet that rest at several heights, nothing if none does but on one level. How
+    high a foot stands its toe tells: on stairs its heel may hang over the edge."""
+    time, found, apart = feet.time, list[Contact](), {}
+    for foot in feet.places:
+        (heel, _), (toe, low) = _courses(foot, feet)
+        slow = np.any([_speed(time, course) < SLOW for course in (heel, toe)], axis=0)
+        for begin, end in _spans(time, slow):
+            here = (time >= begin) & (time <= end)
+            rise = float(np.median(toe[2, here])) - low
+            height = rise if rise > STEP else 0.0
+            ends = bool(begin > time[0]), bool(end < time[-1])
+            found.append(Contact(foot, begin, end, *ends, height=height))
+        centre = between(time, total.time, np.nan_to_num(total.cop(float(np.mean(toe[2])))))
+        apart[foot] = distance_to_line(centre[:2], *feet.places[foot])
+    loaded = [c for c in found if not c.height or _is_loaded(c, time, apart)]
+    cut = [c for c in found if c not in loaded and not (c.struck and c.lifted)]  # may be loaded yet
+    return loaded + cut if any(c.height for c in loaded) else []
+
+
+def _is_loaded(contact: Contact, time: Array, apart: Mapping[str, Array]) -> bool:
+    """Whether the load is over a foot during a contact."""
+    here = (time >= contact.begin) & (time <= contact.end)
+    others = [row for foot, row in apart.items() if foot != contact.foot] or [np.inf + time]
+    over = here & (apart[contact.foot] + NEARER < np.min(others, axis=0))
+    return any(time[k.stop - 1] - time[k.start] > SHORTEST for k in runs(over))
 
 
 def _walking(feet: PressureTransfer) -> list[Contact] | None:
@@ -110,21 +172,45 @@ def _resting(foot: str, feet: PressureTransfer) -> list[Contact]:
     """Contacts of a foot: while its heel or toe rests as low as it comes, or as that of the other
     foot does."""
     time, down = feet.time, np.zeros(len(feet.time), dtype=bool)
-    for k, place in enumerate(feet.places[foot]):
-        course = low_pass(time, place, CUTOFF)
-        lowest = float(np.percentile(course[2], 2.0))
-        floor = min(float(np.percentile(pair[k][2], 2.0)) for pair in feet.places.values())
-        level = lowest if lowest < floor + ALIKE else floor
-        speed = np.linalg.norm(np.gradient(course, time, axis=1), axis=0)
-        down |= (course[2] < level + LOW) & (speed < SLOW)
-    for gap in runs(~down):
-        if time[min(gap.stop, len(time) - 1)] - time[max(gap.start - 1, 0)] < SHORTEST:
-            down[gap] = True
+    for course, low in _courses(foot, feet):
+        down |= (course[2] < low + LOW) & (_speed(time, course) < SLOW)
     return [
         Contact(foot, begin, end, bool(begin > time[0]), bool(end < time[-1]))
-        for begin, end in ((float(time[k.start]), float(time[k.stop - 1])) for k in runs(down))
-        if end - begin > SHORTEST
+        for begin, end in _spans(time, down)
     ]
+
+
+def seated(name: str, time: Array, place: Array) -> list[Contact]:
+    """Contacts of a seat with the body that presses it at `place` (3, N), which rests there as low
+    as it comes. Raises `ValueError` if it is never left, or not to be seen when."""
+    course = low_pass(time, place, CUTOFF)
+    low = float(np.percentile(course[2], 2.0))
+    if course[2].max() < low + RAISED:
+        raise ValueError(
+            f"the place on the seat {name!r} rises by {course[2].max() - low:.2f} m only from "
+            f"{time[0]:.6g} to {time[-1]:.6g} s, which does not tell when it bears; say so: "
+            f"contacts= with Contact({name!r}, begin, end, seat=True)"
+        )
+    down = (course[2] < low + LOW) & (_speed(time, course) < SLOW)
+    return [
+        Contact(name, begin, end, bool(begin > time[0]), bool(end < time[-1]), seat=True)
+        for begin, end in _spans(time, down)
+    ]
+
+
+def _speed(time: Array, course: Array) -> Array:
+    """Speeds (N,) [m/s]."""
+    return np.asarray(np.linalg.norm(np.gradient(course, time, axis=1), axis=0))
+
+
+def _spans(time: Array, down: NDArray[np.bool_]) -> list[tuple[float, float]]:
+    """Begin and end of the stretches where `down` [s], without short gaps, and short ones."""
+    whole = down.copy()
+    for gap in runs(~down):
+        if time[min(gap.stop, len(time) - 1)] - time[max(gap.start - 1, 0)] < SHORTEST:
+            whole[gap] = True
+    ends = [(float(time[k.start]), float(time[k.stop - 1])) for k in runs(whole)]
+    return [(begin, end) for begin, end in ends if end - begin > SHORTEST]
 
 
 def _joined(rows: Iterable[Contact], first: float, last: float) -> list[Contact]:
@@ -135,7 +221,7 @@ def _joined(rows: Iterable[Contact], first: float, last: float) -> list[Contact]
         before = max(range(len(found)), key=lambda k: found[k].end, default=None)
         if before is not None and after.begin > found[before].end:
             one = found[before]
-            if one.foot == after.foot:
+            if one.foot == after.foot and abs(one.height - after.height) < ALIKE:
                 found[before] = replace(one, end=after.end, lifted=after.lifted)
                 continue
             middle = 0.5 * (one.end + after.begin)
@@ -158,7 +244,8 @@ def _wider(contact: Contact, first: float, last: float) -> Contact:
 
 
 def read_contacts(path: File) -> list[Contact]:
-    """Read contacts of the feet from a CSV file with columns `foot`, `begin` and `end` [s].
+    """Read contacts from a CSV file with columns `foot`, `begin` and `end` [s], and if there are
+    stairs, boxes or seats `height` [m] and `seat`, "yes" or "no"; see `Contact`.
 
     One line for each time that a foot is down, as for `contact_forces(..., contacts=)`; contacts
     that begin before or end after the record are only cut there. `write_contacts` writes such a
@@ -171,11 +258,18 @@ def read_contacts(path: File) -> list[Contact]:
             known = ", ".join(cells.names)
             raise ValueError(f"{path}, line 1 lacks the column {head}; there are {known}")
     numbers = numbers_of(path, cells.part(["begin", "end"]))
+    lines, feet = [*cells.rows], [foot for (foot,) in cells.part(["foot"]).rows.values()]
+    heights, seats = np.zeros(len(feet)), ["no"] * len(feet)
+    if "height" in cells.names:
+        heights = np.nan_to_num(numbers_of(path, cells.part(["height"]))[0])  # empty: the floor
+    if "seat" in cells.names:
+        seats = [said.strip().lower() or "no" for (said,) in cells.part(["seat"]).rows.values()]
     found = []
-    feet = cells.part(["foot"]).rows.items()
-    for (line, (foot,)), (begin, end) in zip(feet, numbers.T, strict=True):
+    for line, foot, ends, height, seat in zip(lines, feet, numbers.T, heights, seats, strict=True):
         with naming(f"{path}, line {line}"):
-            found.append(Contact(foot, float(begin), float(end)))
+            check_choice(seat, ("yes", "no"), "seat")
+            begin, end, rise = (float(number) for number in (*ends, height))
+            found.append(Contact(foot, begin, end, height=rise, seat=seat == "yes"))
     return found
 
 
@@ -183,6 +277,11 @@ def write_contacts(path: str | Path, contacts: Iterable[Contact]) -> None:
     """Contacts as a CSV file in all digits, in order, such as a start to be mended; see
     `read_contacts`. Whether they were struck and lifted is not in it: it follows from the
     record."""
-    rows = [f"{c.foot},{float(c.begin)!r},{float(c.end)!r}" for c in in_order(contacts)]
+    ordered = in_order(contacts)
+    rows = [["foot", "begin", "end"]]
+    rows += [[c.foot, repr(float(c.begin)), repr(float(c.end))] for c in ordered]
+    if any(c.height or c.seat for c in ordered):  # else as files always were
+        more = [[repr(float(c.height)), "yes" if c.seat else "no"] for c in ordered]
+        rows = [row + added for row, added in zip(rows, [["height", "seat"], *more], strict=True)]
     with replacing(Path(path)) as part:
-        part.write_text("\n".join(["foot,begin,end", *rows]) + "\n", encoding="utf-8")
+        part.write_text("".join(",".join(row) + "\n" for row in rows), encoding="utf-8")

@@ -41,12 +41,14 @@ COVERED = 0.5
 
 @dataclass(frozen=True)
 class Contact:
-    """A stance phase of a foot, from heel strike to toe-off [s].
+    """A stance phase of a foot, from heel strike to toe-off [s], or of a seat.
 
     struck, lifted : False if the record begins (ends) during the stance, so that `begin` (`end`)
-    is only where the record does. measured : whether a force plate shows it.
+    is only where the record does. measured : whether a force plate shows it. height : of what the
+    foot stands on above the floor, as a stair or box [m]. seat : whether the body is borne by
+    something under no foot, as a chair, whose name is given for that of the foot.
 
-    Raises `ValueError` if it does not end after it begins.
+    Raises `ValueError` if it does not end after it begins, and for a height that is no number.
     """
 
     foot: str
@@ -55,9 +57,12 @@ class Contact:
     struck: bool = True
     lifted: bool = True
     measured: bool = field(default=False, compare=False)
+    height: float = 0.0
+    seat: bool = False
 
     def __post_init__(self) -> None:
         check_text(self.foot, "the foot of a contact")
+        finite(self.height, f"the height of a contact of {self.foot!r}")
         numbers = isinstance(self.begin, Real) and isinstance(self.end, Real)
         if not numbers or not -np.inf < self.begin < self.end < np.inf:
             raise ValueError(
@@ -247,12 +252,12 @@ def in_order(contacts: Iterable[Contact]) -> list[Contact]:
 
 
 def phases(contacts: Iterable[Contact]) -> list[Phase]:
-    """Flight, single and double supports in order, from the first contact to the last.
+    """Flight, single and double supports of feet in order, from the first contact to the last.
 
     Raises `ValueError` naming the interval if contacts of one foot overlap, and if more than two
     feet are on the ground at once.
     """
-    ordered = in_order(contacts)
+    ordered = [contact for contact in in_order(contacts) if not contact.seat]
     if not ordered:
         raise ValueError("there is no contact: nothing stands on the ground")
     check_contacts(ordered)
@@ -295,7 +300,7 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
     Raises `ValueError` if there is none in the record, and if one of its steps has no double
     support, naming the interval.
     """
-    ordered = in_order(contacts)
+    ordered = [contact for contact in in_order(contacts) if not contact.seat]
     if not isinstance(begin, Real):
         raise ValueError(f"begin must be a number, got {shown(begin)}")
     strikes = [c.begin for c in ordered if c.foot == foot and c.struck and c.begin >= begin]

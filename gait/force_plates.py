@@ -1,6 +1,6 @@
 """Force plates as C3D files describe them: from channels to force and moment.
 
-Types 1 to 4 of the C3D manual (c3d.org, FORCE_PLATFORM). Axes of a plate: x from corner 2 to 1,
+Types 1 to 5 of the C3D manual (c3d.org, FORCE_PLATFORM). Axes of a plate: x from corner 2 to 1,
 y from corner 4 to 1, z = x cross y, usually downwards.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 
 #: Number of channels of plates, by type.
-CHANNELS = {1: 6, 2: 6, 3: 8, 4: 6}
+CHANNELS = {1: 6, 2: 6, 3: 8, 4: 6, 5: 8}
 
 
 def plate_wrench(
@@ -20,10 +20,12 @@ def plate_wrench(
     """Force (3, F) and moment (3, F) about the origin of the laboratory, in its axes.
 
     kind : 1, force, centre of pressure and free moment; 2, force and moment about the origin of the
-    sensors; 3, sums of forces of four sensors (Kistler); 4, as 2 after a calibration. channels :
+    sensors; 3, sums of forces of four sensors (Kistler); 4, as 2 after a calibration; 5, as 2 after
+    one of eight channels. channels :
     (C, F). corners : (3, 4) in the laboratory. origin : (3,), of type 3 the half distances of the
     sensors in x and y, of all the surface above the sensors, which is negative since z points down.
-    matrix : (6, 6) of type 4; if it is empty, channels are calibrated. moments : factor of a
+    matrix : (6, 6) of type 4; if it is empty, channels are calibrated; (6, 8) of type 5, or
+    transposed. moments : factor of a
     channel of moments that has another unit of length than the corners.
 
     Raises `ValueError` for other types, and for channels, corners, origins and matrices that are
@@ -31,8 +33,8 @@ def plate_wrench(
     """
     _check(kind, channels, corners, origin, matrix)
     rows = np.array(channels[: CHANNELS[kind]])
-    if kind == 4 and matrix.size:
-        rows = matrix @ rows
+    if kind in (4, 5) and matrix.size:
+        rows = (matrix.T if matrix.shape == (8, 6) else matrix) @ rows
     if kind != 3:
         rows[-1 if kind == 1 else slice(3, 6)] *= moments
     depth = np.array([origin[0], origin[1], -abs(origin[2])])  # some write it upwards
@@ -80,7 +82,7 @@ def _axes(corners: Array) -> Array:
 
 def _check(kind: int, channels: Array, corners: Array, origin: Array, matrix: Array) -> None:
     if kind not in CHANNELS:
-        raise ValueError(f"it is of type {kind}; types 1 to 4 are read")
+        raise ValueError(f"it is of type {kind}; types 1 to 5 are read")
     if len(channels) < CHANNELS[kind]:
         raise ValueError(f"it has {len(channels)} channels, not {CHANNELS[kind]}")
     if corners.shape != (3, 4) or not np.isfinite(corners).all():
@@ -92,6 +94,8 @@ def _check(kind: int, channels: Array, corners: Array, origin: Array, matrix: Ar
         raise ValueError("its origin is missing")
     if kind == 4 and matrix.size and matrix.shape != (6, 6):
         raise ValueError(f"its calibration is {matrix.shape}, not (6, 6)")
+    if kind == 5 and matrix.shape not in ((6, 8), (8, 6)):
+        raise ValueError(f"its calibration is {matrix.shape}, not (6, 8)")
 
 
 def zeroed(channels: Array, zero: list[int], first: int, per_frame: int) -> Array:

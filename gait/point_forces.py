@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
 
 from kinesym.gait.events import Contact
-from kinesym.gait.pressure import PressureTransfer, instants
+from kinesym.gait.pressure import PressureTransfer, instants, seen, upwards
 from kinesym.gait.sharing import DoubleSupport
 from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
@@ -50,7 +50,7 @@ class PointForces:
     The rest is as in `PressureTransfer`; who stands on both feet for longer than a step is pressed
     equally far along each.
 
-    feet : their places. time : (N,) [s]. borne : by foot, over the weight, (N,).
+    feet : their places. time : (N,) [s]. borne : by foot and seat, over the weight, (N,).
     """
 
     feet: PressureTransfer
@@ -70,32 +70,47 @@ class PointForces:
 
 
 def point_forces(
-    total: Wrench, contacts: Iterable[Contact], feet: PressureTransfer, weight: float
+    total: Wrench,
+    contacts: Iterable[Contact],
+    feet: PressureTransfer,
+    weight: float,
+    seats: Mapping[str, Array] = {},
 ) -> PointForces:
     """Forces at points of the feet that add up to the total wrench (N,), N >= 2, with contacts of
-    these feet; weight [N]."""
+    these feet; weight [N]. seats : places (3, N) by name that are pressed straight down, as those
+    on chairs; points of feet push towards where force lines meet."""
     time, spans = total.time, list(contacts)
+    middle = feet.middle(feet.places, time)
+    pressed = total.cop(middle, LITTLE * weight) - upwards(middle)
+    meet = pressed + feet.pivot * total.force / np.maximum(total.force[2], LITTLE * weight)
     places, pushing = [], []
-    for foot, pair in feet.places.items():
-        heel, toe = (between(time, feet.time, place)[:2] for place in pair)
-        places += [heel + part * (toe - heel) for part in POINTS]
+    for name in [*feet.places, *seats]:
+        if name in seats:
+            places += [seats[name][:2]] * len(POINTS)
+        else:
+            above = feet.surface(name, time) - middle
+            heel, toe = (between(time, feet.time, place)[:2] for place in feet.places[name])
+            for part in POINTS:
+                point = np.vstack([heel + part * (toe - heel), above])
+                places.append(np.where(above == 0.0, point, np.nan_to_num(seen(point, meet)))[:2])
         here = np.zeros(len(time), dtype=bool)
         for contact in spans:
-            if contact.foot == foot:
+            if contact.foot == name:
                 here |= (time >= contact.begin) & (time <= contact.end)
         pushing += [here] * len(POINTS)
-    bands, side = _normal(total, np.array(places), feet.height, weight)
+    bands, side = _normal(total, np.array(places), upwards(middle), weight)
     found = nonnegative(bands, side, np.transpose(pushing).ravel()).reshape(len(time), -1)
     borne = found.reshape(len(time), -1, len(POINTS)).sum(axis=2)
-    return PointForces(feet, time, dict(zip(feet.places, borne.T, strict=True)))
+    return PointForces(feet, time, dict(zip([*feet.places, *seats], borne.T, strict=True)))
 
 
-def _normal(total: Wrench, places: Array, height: float, weight: float) -> tuple[Array, Array]:
-    """Normal equations of the forces of points at `places` (m, 2, N), instant by instant: the bands
-    (m + 1, N m) of their matrix, from the diagonal down, and the right side."""
+def _normal(total: Wrench, places: Array, origin: Array, weight: float) -> tuple[Array, Array]:
+    """Normal equations of the forces of points at `places` (m, 2, N) in a plane through `origin`
+    (3, N), instant by instant: the bands (m + 1, N m) of their matrix, from the diagonal down, and
+    the right side."""
     time, (m, _, N) = total.time, places.shape
     force = total.force / weight
-    moment = total.moment / weight - np.cross([0.0, 0.0, height], force.T).T
+    moment = total.moment / weight - np.cross(origin, force, axis=0)
     ends = places[len(POINTS) - 1 :: len(POINTS)] - places[:: len(POINTS)]  # of each foot
     along = ends.mean(axis=0) / np.maximum(np.linalg.norm(ends.mean(axis=0), axis=0), LITTLE)
     axes = np.array([along / ALONG, np.array([-along[1], along[0]]) / ACROSS])

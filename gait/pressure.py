@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import finite, mapping, positive, suggest
+from kinesym.gait.events import Contact, in_order
 from kinesym.gait.sharing_methods import DoubleSupport
 from kinesym.gait.support import center_of_pressure
 from kinesym.gait.wrench import between, vectors
@@ -36,12 +37,14 @@ class PressureTransfer:
     trailing one pushes; what is then left of force and moment is shared like the vertical force.
 
     time : (N,) [s]. feet : by name, the places of heel and toe, each (3, N) [m]. height : of the
-    floor [m]. pivot : how far above it force lines meet [m]. Raises `ValueError` for shapes, and
-    for feet that are not named.
+    floor [m]. pivot : how far above the feet force lines meet [m]. contacts : their heights say on
+    what feet stand, as on stairs; by default on the floor. Raises `ValueError` for shapes, and for
+    feet that are not named.
     """
 
     time: Array
     places: Mapping[str, tuple[Array, Array]]
+    surfaces: Mapping[str, Array]
     height: float
     pivot: float
 
@@ -51,15 +54,23 @@ class PressureTransfer:
         feet: Mapping[str, tuple[ArrayLike, ArrayLike]],
         height: float = 0.0,
         pivot: float = PIVOT,
+        contacts: Iterable[Contact] = (),
     ) -> None:
         grid = time_grid(time)
         found = {
             foot: (vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid))
             for foot, (heel, toe) in mapping(feet, "feet").items()
         }
+        floor, rows = finite(height, "height"), [c for c in in_order(contacts) if not c.seat]
+        for contact in rows:
+            _check_known(contact.foot, found)
         object.__setattr__(self, "time", grid)
         object.__setattr__(self, "places", found)
-        object.__setattr__(self, "height", finite(height, "height"))
+        surfaces = {
+            foot: floor + _heights(grid, [c for c in rows if c.foot == foot]) for foot in found
+        }
+        object.__setattr__(self, "surfaces", surfaces)
+        object.__setattr__(self, "height", floor)
         object.__setattr__(self, "pivot", positive(pivot, "pivot"))
 
     def leading(self, double: DoubleSupport) -> Array:
@@ -70,48 +81,88 @@ class PressureTransfer:
         """The wrench on the leading foot (6, n), which bears this share of the vertical force at
         `instants`, but for the ends; by default that of the lever. step : from the toes of one foot
         to the heel of the other; else both are pressed equally far between their heel and toe."""
-        s = np.append(0.0, double.phase)
-        behind, ahead = self._supports(double.feet, instants(double), s)
+        s, when = np.append(0.0, double.phase), instants(double)
+        origin = upwards(self.middle(double.feet, when))
+        behind, ahead = self._supports(double.feet, when, s)
         total = np.column_stack([double.at_strike, double.total])
         force = total[:3]
-        moment = total[3:] - np.cross([0.0, 0.0, self.height], force.T).T
-        centre = np.vstack([center_of_pressure(force, moment), np.zeros_like(s)])
-        raw = _lever(centre, behind, ahead) if share is None else share
+        moment = total[3:] - np.cross(origin, force, axis=0)
+        centre = np.vstack([np.nan_to_num(center_of_pressure(force, moment)), np.zeros_like(s)])
+        slopes = force[:2] / np.where(force[2] == 0.0, np.inf, force[2])
+        meet = centre + self.pivot * np.vstack([slopes, np.ones_like(s)])  # on the total's line
+        raw = _lever(centre, seen(behind, meet), seen(ahead, meet)) if share is None else share
         part = _between_ends(raw, s, double.ends)
         if not step:
-            behind, ahead = self._alike(double.feet, instants(double), part, centre)
-        meet = centre + self.pivot * force / force[2]  # on the line of the total
+            behind, ahead = self._alike(double.feet, when, part, meet, centre)
         lines = [(meet - at) / (meet - at)[2] for at in (behind, ahead)]
         pushes = [(1.0 - part) * force[2] * lines[0], part * force[2] * lines[1]]
         mine = pushes[1] + part * (force - pushes[0] - pushes[1])
         arms = np.cross(behind, force - mine, axis=0) + np.cross(ahead, mine, axis=0)
         turn = np.cross(ahead, mine, axis=0) + part * (moment - arms)
-        rows = np.vstack([mine, turn + np.cross([0.0, 0.0, self.height], mine.T).T])
+        rows = np.vstack([mine, turn + np.cross(origin, mine, axis=0)])
         return np.asarray(rows[:, 1:])
 
+    def surface(self, foot: str, when: Array) -> Array:
+        """Heights (n,) of what a foot stands on [m]; raises `ValueError` for an unknown foot."""
+        _check_known(foot, self.places)
+        return np.interp(when, self.time, self.surfaces[foot])
+
+    def middle(self, feet: Iterable[str], when: Array) -> Array:
+        """Mean height (n,) of what these feet stand on [m]."""
+        return np.asarray(np.mean([self.surface(foot, when) for foot in feet], axis=0))
+
     def _supports(self, feet: tuple[str, str], when: Array, phase: Array) -> tuple[Array, Array]:
-        """Points of support of the trailing and the leading foot, (3, n) on the floor."""
-        trailing, leading = (self._on_floor(foot, when) for foot in feet)
+        """Points of support of the trailing and the leading foot, (3, n), about the middle height
+        of both."""
+        trailing, leading = self._standing(feet, when)
         rolled = HEEL + (ROLLED - HEEL) * phase
         return trailing[1], leading[0] + rolled * (leading[1] - leading[0])
 
     def _alike(
-        self, feet: tuple[str, str], when: Array, part: Array, centre: Array
+        self, feet: tuple[str, str], when: Array, part: Array, meet: Array, centre: Array
     ) -> tuple[Array, Array]:
         """Points of support of both feet, equally far along each, by the measured centre of
         pressure."""
-        (back, front), (other_back, other_front) = (self._on_floor(foot, when) for foot in feet)
-        heel, toe = (1 - part) * back + part * other_back, (1 - part) * front + part * other_front
+        (back, front), (other_back, other_front) = self._standing(feet, when)
+        heel, toe = (
+            (1 - part) * seen(one, meet) + part * seen(other, meet)
+            for one, other in ((back, other_back), (front, other_front))
+        )
         along = np.clip(_lever(centre, heel, toe), 0.0, 1.0)
         return back + along * (front - back), other_back + along * (other_front - other_back)
 
-    def _on_floor(self, foot: str, when: Array) -> tuple[Array, Array]:
-        """Heel and toe (3, n), above the floor nothing."""
-        if foot not in self.places:
-            raise ValueError(f"there is no foot {foot!r}; {suggest(foot, self.places)}")
-        flat = np.array([[1.0], [1.0], [0.0]])
-        heel, toe = (between(when, self.time, place) * flat for place in self.places[foot])
-        return heel, toe
+    def _standing(self, feet: tuple[str, str], when: Array) -> list[tuple[Array, Array]]:
+        """Heel and toe (3, n) of both feet on what they stand on, about its middle height."""
+        middle, flat, found = self.middle(feet, when), np.array([[1.0], [1.0], [0.0]]), []
+        for foot in feet:
+            above = upwards(self.surface(foot, when) - middle)
+            heel, toe = (between(when, self.time, at) * flat + above for at in self.places[foot])
+            found.append((heel, toe))
+        return found
+
+
+def _check_known(foot: str, feet: Mapping[str, object]) -> None:
+    if foot not in feet:
+        raise ValueError(f"there is no foot {foot!r}; {suggest(foot, feet)}")
+
+
+def upwards(heights: Array) -> Array:
+    """Points (3, n) at heights (n,) [m] above the origin."""
+    return np.array([0.0 * heights, 0.0 * heights, heights])
+
+
+def seen(points: Array, meet: Array) -> Array:
+    """Points at which lines from `meet` through others, all (3, n), reach the plane z = 0: forces
+    on these lines have the same moments about it at both."""
+    return np.asarray(meet + (points - meet) * meet[2] / (meet[2] - points[2]))
+
+
+def _heights(time: Array, contacts: list[Contact]) -> Array:
+    """Heights (N,) of what a foot stands on, or next stood on, above the floor [m]."""
+    if not contacts:
+        return np.zeros_like(time)
+    apart = [np.maximum(np.maximum(c.begin - time, time - c.end), 0.0) for c in contacts]
+    return np.array([c.height for c in contacts])[np.argmin(apart, axis=0)]
 
 
 def instants(double: DoubleSupport) -> Array:

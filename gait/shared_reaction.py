@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import sub
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ class Sharing(Displayed):
     total : the sum. wrenches : by foot, on the grid of the total; zero while it is in the air.
     plates : measured wrenches by foot, on the same grid. measured : (N,), whether all feet on the
     ground, at least one, stood on plates. phases : in order. weight : of the body [N]; weighed :
-    how it is known.
+    how it is known. seats : what plates leave of the total while a seat bears, by name.
     """
 
     total: Wrench
@@ -39,6 +39,7 @@ class Sharing(Displayed):
     phases: tuple[Phase, ...]
     weight: float
     weighed: str = "as given"
+    seats: Mapping[str, Wrench] = field(default_factory=dict)
 
     def __getitem__(self, foot: str) -> Wrench:
         """The wrench on a foot; `KeyError` suggests a name for an unknown one."""
@@ -50,8 +51,9 @@ class Sharing(Displayed):
 
     @property
     def correction(self) -> Wrench:
-        """Mismatch of the plates, total minus all plates; zero where not all feet were measured."""
-        lacks = reduce(sub, self.plates.values(), self.total)
+        """Mismatch of the plates, total minus all plates and seats; zero where not all feet were
+        measured."""
+        lacks = reduce(sub, [*self.plates.values(), *self.seats.values()], self.total)
         return lacks.scaled(self.measured.astype(np.float64))
 
     def to_pandas(self) -> pd.DataFrame:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import sub
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from kinesym.gait.check_plates import check_lag
 from kinesym.gait.check_sharing import bearing, check_exchanged, check_sharing
 from kinesym.gait.checks import warn_of
 from kinesym.gait.events import Contact, Phase, in_order, phases, whole_strides
+from kinesym.gait.gaps import runs
 from kinesym.gait.shared_reaction import Sharing
 from kinesym.gait.sharing_methods import OTHERS, CorrectedForcePlates, DoubleSupport, Method
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
@@ -25,6 +28,8 @@ from kinesym.runtime.arrays import Array
 
 #: Share of the body weight that the total may reach while no foot is on the ground.
 FLIGHT = 0.1
+#: Plates under both feet that lack half of the force for longer are not late, but lack it [s].
+SUPPORTED = 0.3
 
 
 def share(
@@ -37,7 +42,8 @@ def share(
 ) -> Sharing:
     """Share a total wrench, known from the motion, between the feet on the ground.
 
-    contacts : of all feet, as in `events`. plates : measured wrenches by foot; a foot may have
+    contacts : of all feet, as in `events`, and of seats, which bear what the plates under the feet
+    leave, `Sharing.seats`. plates : measured wrenches by foot; a foot may have
     none, or stand beside them: a contact counts as measured if its plate is loaded most of it. They
     are resampled onto the grid of the total. method : default `CorrectedForcePlates`.
     weight : of the body [N], for reports and limits; default the mean vertical force of the total
@@ -58,8 +64,9 @@ def share(
 
     Raises `ValueError` naming the interval for contacts that cannot be (see `phases`), if no foot
     is on the ground but the motion needs a force, if a plate carries less than a fifth of what the
-    motion needs in single support, if a plate gives loads instead of reactions or belongs to an
-    unknown foot, and for data that the method lacks.
+    motion needs in single support, or both less than half of it for long, if a foot is on no plate
+    while a seat bears, if a plate gives loads instead of reactions or belongs to an unknown foot,
+    and for data that the method lacks.
     """
     way = CorrectedForcePlates() if method is None else method
     if isinstance(way, type) or not hasattr(way, "leading"):
@@ -70,7 +77,7 @@ def share(
     check_kind(total, Wrench, "kinesym.gait")
     if finite(flight, "flight") < 0.0:
         raise ValueError(f"flight must not be negative, got {flight}")
-    ordered = in_order(contacts)
+    ordered = [contact for contact in in_order(contacts) if not contact.seat]
     in_turn = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
     given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
@@ -81,9 +88,13 @@ def share(
         for foot, plate in given.items()
     }
     limit = flight * body
+    seated = [contact for contact in in_order(contacts) if contact.seat]
+    seats = _on_seats(seated, total, in_turn, given, measured)
+    on_feet = reduce(sub, seats.values(), total)
 
     def by(method: Method) -> Sharing:
-        return _shared(total, ordered, feet, given, measured, method, body, limit)
+        found = _shared(on_feet, ordered, feet, given, measured, method, body, limit)
+        return replace(found, total=total, seats=Named("seat", seats))
 
     result = replace(by(way), weighed=weighed)
     full = mapping({} if plates is None else plates, "plates")  # on their own grids
@@ -91,6 +102,37 @@ def share(
     others = {name: one for name, one in OTHERS.items() if one != way}
     warn_of(check_sharing(result, others, by))
     return result
+
+
+def _on_seats(
+    contacts: Sequence[Contact],
+    total: Wrench,
+    in_turn: Sequence[Phase],
+    plates: Mapping[str, Wrench],
+    measured: Mapping[str, list[Contact]],
+) -> dict[str, Wrench]:
+    """Wrenches on the body of seats, by name: what plates under all feet leave while they are
+    pressed, one at a time."""
+    time, left = total.time, np.ones(len(total.time))
+    found = {contact.foot: Wrench.zero(time) for contact in contacts}
+    for contact in contacts:
+        within = (time >= contact.begin) & (time <= contact.end)
+        when = f"from {contact.begin:.6g} to {contact.end:.6g} s"
+        for phase in in_turn:
+            over = phase.begin < contact.end and phase.end > contact.begin
+            off = [f for f in phase.feet if over and not _plate_of(f, phase, plates, measured)]
+            if off:
+                raise ValueError(
+                    f"the seat {contact.foot!r} bears {when}, where {off[0]!r} stands on no plate, "
+                    "so that what it bears is not known; contact_forces(..., seats=) tells it from "
+                    "where the body presses it"
+                )
+        if (within & (left == 0.0)).any():
+            raise ValueError(f"the seat {contact.foot!r} bears {when}, another at the same time")
+        left[within] = 0.0
+        rest = reduce(sub, plates.values(), total).scaled(within.astype(np.float64))
+        found[contact.foot] = found[contact.foot] + rest
+    return found
 
 
 def _shared(
@@ -117,6 +159,7 @@ def _shared(
         known = [_plate_of(foot, phase, given, measured) for foot in phase.feet]
         seen[within] = all(plate is not None for plate in known)
         if phase.double:
+            _check_borne(phase, total, known, within)
             double = _double_support(total, ordered, phase, within, known)
             leading = way.leading(double)
             shared[phase.feet[1]][:, within] = leading
@@ -243,6 +286,23 @@ def _check_plate(
                 else "check units and axes"
             )
         )
+
+
+def _check_borne(
+    phase: Phase, total: Wrench, plates: Sequence[Wrench | None], within: NDArray[np.intp]
+) -> None:
+    """Raise `ValueError` for plates under both feet that carry too little for long."""
+    shown = sum((w.force[2, within] for w in plates if w), np.zeros(len(within)))
+    low = shown < 0.5 * total.force[2, within]
+    for run in runs(low) if None not in plates else ():
+        begin, end = total.time[within[[run.start, run.stop - 1]]]
+        if end - begin > SUPPORTED:
+            raise ValueError(
+                f"plates under both feet show Fz = {shown[run].mean():.0f} N from {begin:.6g} to "
+                f"{end:.6g} s, where the motion needs {total.force[2, within[run]].mean():.0f} N: "
+                'if a chair or the like bears the rest, add Contact("chair", begin, end, seat=True)'
+                "; else check units"
+            )
 
 
 def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:

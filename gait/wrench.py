@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import interp1d
 
-from kinesym.base.checks import check_kind, finite
+from kinesym.base.checks import check_kind, finite, shown
 from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import about_vertical
 from kinesym.gait.support import center_of_pressure
@@ -108,15 +108,23 @@ class Wrench(Displayed):
         position = np.broadcast_to(position.reshape(3, -1), self.force.shape)
         return self.moment - np.cross(position, self.force, axis=0)
 
-    def cop(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:
-        """Centre of pressure on the plane z = height, (3, N) [m].
+    def cop(self, height: ArrayLike = 0.0, threshold: float = THRESHOLD) -> Array:
+        """Centre of pressure on the plane z = height, one for all or at each instant (N,),
+        (3, N) [m].
 
         There the wrench has no horizontal moment. NaN where the vertical force is below
         `threshold` [N].
         """
-        height, threshold = finite(height, "height"), finite(threshold, "threshold")
-        x, y = center_of_pressure(self.force, self.about([0.0, 0.0, height]))
-        centre = np.array([x, y, np.full_like(x, height)])
+        plane, threshold = real_array(height, "height"), finite(threshold, "threshold")
+        if plane.shape not in ((), self.time.shape) or not np.isfinite(plane).all():
+            raise ValueError(
+                f"height must be a finite number, or {self.time.shape} of them, got {shown(height)}"
+            )
+        level = np.broadcast_to(plane, self.time.shape)
+        x, y = center_of_pressure(
+            self.force, self.about(np.array([0.0 * level, 0.0 * level, level]))
+        )
+        centre = np.array([x, y, level])
         return np.where(np.isnan(x) | (self.force[2] < threshold), np.nan, centre)
 
     def free_moment(self, height: float = 0.0, threshold: float = THRESHOLD) -> Array:

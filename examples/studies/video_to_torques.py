@@ -4,15 +4,17 @@
 markers of the augmenter (`r_knee_study`) or keypoints alone (`RKnee`): the model of OpenCap is
 scaled to them and follows them, the motion tells the force of the ground, which both feet share,
 and inverse dynamics the torques. When which foot is on the ground is found, and written to
-`video_contacts.csv`: mended, it is given back by `--contacts FILE`. Without a file of markers, one
-is made from a recorded walk, with errors as of video, and the result is compared with the plates
-and torques of that walk.
+`video_contacts.csv`: mended, or with a line for a chair, which the middle of the hips presses, it
+is given back by `--contacts FILE`. Without a file of markers, one is made from a recorded walk,
+with errors as of video, and the result is compared with the plates and torques of that walk.
 Data: see ../data/README.md.
 """
 
 import argparse
 import warnings
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -96,6 +98,8 @@ JOINTS, JOINT, SKIN = (
 HARMONICS, LEAST = 2.6, 4.0
 #: Heel and toe of the right foot, augmented and not.
 HEEL_AND_TOE = (("r_calc_study", "r_toe_study"), ("RHeel", "RBigToe"))
+#: Both hips, augmented and not.
+HIPS = (("RHJC_study", "LHJC_study"), ("RHip", "LHip"))
 #: What is compared with OpenSim's torques: name here, name and sign there.
 COMPARED = {"hip_flexion": 1.0, "knee_angle": -1.0, "ankle_angle": 1.0}
 
@@ -139,16 +143,20 @@ def model(locked=LOCKED):
         return ks.osim.read(data("opensim_LaiUhlrich2022.osim.gz"), locked=locked)
 
 
-def kinetics(markers, mass, contacts=None):
-    """From the markers of one person to torques; contacts of the feet, by default as found."""
+def kinetics(markers, mass, contacts=None, cutoff=None):
+    """From the markers of one person to torques; contacts, and the cutoff of the low-pass [Hz], by
+    default as found."""
     helped = any(name.endswith("_study") for name in markers.names)
     tree = model(LOCKED if helped else LOCKED + UNSEEN)
     known = both_sides(AUGMENTED if helped else KEYPOINTS)
     right = HEEL_AND_TOE[0 if helped else 1]
     names = {"right": right, "left": tuple(map(left_of, right))}
-    markers = whole(markers, [name for pair in names.values() for name in pair])
+    seats = {c.foot: HIPS[0 if helped else 1] for c in contacts or () if c.seat}
+    markers = whole(markers, [name for pair in [*names.values(), *seats.values()] for name in pair])
     placed = {name: place for name, place in known.items() if name in markers.names}
-    low_pass = ks.gait.Butterworth(max(LEAST, HARMONICS * ks.gait.step_rate(markers)), order=4)
+    if cutoff is None:
+        cutoff = max(LEAST, HARMONICS * ks.gait.step_rate(markers))
+    low_pass = ks.gait.Butterworth(cutoff, order=4)
     sure = {name: JOINT if is_joint(name) else SKIN for name in placed}
     scaling = ks.gait.scale(tree, placed, [markers], FACTORS, place_std=sure, frames=20)
     with warnings.catch_warnings():
@@ -160,8 +168,9 @@ def kinetics(markers, mass, contacts=None):
     )
     rows = {name: low_pass(row, markers.rate) for name, row in fit.coordinates.items()}
     motion = replace(fit.table, columns=rows)
-    feet = feet_of(markers, names)
-    return Kinetics(scaling, fit, motion, *loads(person, motion, feet, mass, contacts))
+    feet, hips = places_of(markers, names), places_of(markers, seats)
+    pressed = {name: 0.5 * (right + left) for name, (right, left) in hips.items()}
+    return Kinetics(scaling, fit, motion, *loads(person, motion, feet, mass, contacts, pressed))
 
 
 def is_joint(name):
@@ -182,22 +191,27 @@ def whole(markers, names):
     return markers.between(markers.time[here[0]], markers.time[here[-1]])
 
 
-def feet_of(markers, names):
-    """Places of heel and toe by foot, from the names of these markers."""
+def places_of(markers, names):
+    """Places of two markers by foot or seat, from their names."""
+    if not names:
+        return {}
     used = ks.gait.Markers(markers.time, {n: markers[n] for pair in names.values() for n in pair})
     whole = used.filled(longest=0.3)
     return {foot: tuple(whole[name] for name in pair) for foot, pair in names.items()}
 
 
-def loads(person, motion, feet, mass, contacts=None):
-    """Forces of the ground, and torques, away from the ends of the record."""
+def loads(person, motion, feet, mass, contacts=None, seats=None):
+    """Forces of the ground and of seats under the pelvis, and torques, away from the ends of the
+    record."""
     time, turn = motion.time[EDGE:-EDGE], ks.gait.rotation("y", "x")
     needed = ks.ground_reaction(person, motion, time, [*FEET.values()]).rotated(turn)
     floor = min(float(np.percentile(toe[2], 5.0)) for _, toe in feet.values()) - SOLE
     forces = ks.gait.contact_forces(
-        needed, motion.time, feet, contacts=contacts, weight=mass * G, height=floor
+        needed, motion.time, feet, contacts=contacts, weight=mass * G, height=floor, seats=seats
     )
     under = {body: forces[foot].rotated(turn.T) for foot, body in FEET.items()}
+    if forces.seats:
+        under["pelvis"] = reduce(add, forces.seats.values()).rotated(turn.T)
     return forces, ks.inverse_dynamics(person, motion, under, time)
 
 
@@ -350,8 +364,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trc", type=Path, help="markers of Pose2Sim or OpenCap")
     parser.add_argument("--mass", type=float, help="of the person [kg], with --trc")
     parser.add_argument(
-        "--contacts", type=Path, help="a table of when which foot is down: foot,begin,end [s]"
+        "--contacts",
+        type=Path,
+        help="a table of when which foot is down, how high, and of chairs: "
+        "foot,begin,end [s],height [m],seat (yes or no)",
     )
+    parser.add_argument("--cutoff", type=float, help="of the low-pass [Hz], such as 20 for jumps")
 
 
 def main(
@@ -360,6 +378,7 @@ def main(
     trc: Path | None = None,
     mass: float | None = None,
     contacts: Path | None = None,
+    cutoff: float | None = None,
 ) -> list[Path]:
     """From a file, or from the walk with errors of video, to torques."""
     known = trc is None
@@ -373,7 +392,7 @@ def main(
     markers = ks.gait.read_trc(trc)
     if nodes is not None:
         markers = markers.between(markers.time[0], markers.time[min(nodes, len(markers)) - 1])
-    found = kinetics(markers, mass, down)
+    found = kinetics(markers, mass, down, cutoff)
     print(found.scaling, found.fit, table(found), sep="\n")
     plates = None
     if known:

@@ -1,4 +1,5 @@
-"""From markers to torques of computed motions that are no walk: a squat, standing on one leg."""
+"""From markers to torques of computed motions that are no walk: a squat, standing on one leg,
+sitting."""
 
 import numpy as np
 import pytest
@@ -122,3 +123,23 @@ def test_standing_on_one_leg(tree, tmp_path, capsys):
     given += ["--trc", str(tmp_path / "leg.trc"), "--mass", str(MASS)]
     assert main(["run", "video_to_torques", *given]) == 0
     assert "on the ground 0.00 ... 1.50, 3.50 ... 99.00 s" in capsys.readouterr().out
+
+
+@pytest.mark.study
+def test_sitting_on_a_chair(tree, tmp_path, capsys):
+    """It is in the table of contacts; the chair bears most, at the hips, and nothing is left."""
+    bent = np.ones_like(TIME)
+    angles = {f"{name}_{s}": 85.0 * bent for s in "rl" for name in ("hip_flexion", "knee_angle")}
+    _, markers = standing(tree, course(tree, pelvis_tilt=0.0 * bent, **angles), "RHeel")
+    markers = markers.between(0.0, 1.5)
+    markers.to_trc(tmp_path / "chair.trc")
+    given = ["--trc", str(tmp_path / "chair.trc"), "--mass", str(MASS), "--out", str(tmp_path)]
+    (tmp_path / "down.csv").write_text(
+        "foot,begin,end,height,seat\nleft,0,9,,\nright,0,9,,\nchair,0,9,0.45,yes\n"
+    )
+    given += ["--contacts", str(tmp_path / "down.csv")]
+    assert main(["run", "video_to_torques", *given]) == 0
+    assert "chair    vertical force up to" in capsys.readouterr().out
+    found = ks.gait.read_mot(tmp_path / "video_torques.sto")
+    assert np.abs(found["knee_angle_r_moment"]).max() < 40.0
+    assert np.abs(found["pelvis_ty_force"]).max() < 1.0

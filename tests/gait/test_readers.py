@@ -8,11 +8,11 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from kinesym.gait import c3d as reader
 from kinesym.gait.axes import rotation
-from kinesym.gait.c3d_files import read_c3d
+from kinesym.gait.c3d_files import read_c3d, write_c3d
 from kinesym.gait.force_files import read_forces
 from kinesym.gait.marker_files import read_csv, read_places, read_trc
+from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import read_mot, read_table
 
 DATA = resources.files("kinesym.examples") / "data"
@@ -545,35 +545,20 @@ def test_errors_of_c3d(tmp_path, monkeypatch):
         read_c3d(written(tmp_path, "text.c3d", TRC))
     monkeypatch.setitem(sys.modules, "ezc3d", None)
     with pytest.raises(ImportError, match=r"pip install 'kinesym\[gait\]'"):
-        read_c3d(tmp_path / "walk.c3d")
+        write_c3d(tmp_path / "walk.c3d", Markers(np.arange(2.0), {"a": np.zeros((3, 2))}))
 
 
-#: Bytes of the first parameters of a file which the library does not survive, or not in a second.
-FATAL = [(1203, 255), (758, 250), (648, 155), (567, 203), (550, 56)]
-
-
-@pytest.mark.parametrize("at, byte", FATAL)
-def test_c3d_that_the_library_does_not_survive(tmp_path, monkeypatch, at, byte):
-    monkeypatch.setattr(reader, "SECONDS", 1.0)
+@pytest.mark.parametrize("at, byte", [(1203, 255), (758, 250), (648, 155), (567, 203), (550, 56)])
+def test_c3d_that_other_readers_do_not_survive(tmp_path, at, byte):
+    """Bytes of the first parameters by which a library in C++ crashed or hung."""
     path = c3d(tmp_path / "walk.c3d")
     content = bytearray(path.read_bytes())
     content[at] = byte
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"walk\.c3d cannot be read as C3D: (it|the library)"):
+    try:
         read_c3d(path)
-
-
-@pytest.mark.parametrize(
-    "limit, value, words",
-    [
-        ("MEMORY", 1 << 24, "much more memory"),
-        ("SECONDS", 0.0, "takes too long"),
-    ],
-)
-def test_limits_of_reading_c3d(tmp_path, monkeypatch, limit, value, words):
-    monkeypatch.setattr(reader, limit, value)
-    with pytest.raises(ValueError, match=rf"walk\.c3d cannot be read as C3D: .*{words}"):
-        read_c3d(c3d(tmp_path / "walk.c3d"))
+    except ValueError as error:
+        assert "walk.c3d" in str(error)
 
 
 def test_c3d_that_is_cut_short(tmp_path):
@@ -592,14 +577,6 @@ def test_c3d_that_is_cut_short(tmp_path):
     path.write_bytes(content[:start])
     with pytest.raises(ValueError, match=r"walk\.c3d"):
         read_c3d(path)
-
-
-def test_the_current_folder_holds_no_modules_for_c3d(tmp_path, monkeypatch):
-    path = c3d(tmp_path / "walk.c3d")
-    for name in ("ezc3d", "json", "numpy", "runpy"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')")
-    monkeypatch.chdir(tmp_path)
-    assert read_c3d(path)[0].names == ("R.Heel", "Head")
 
 
 # -- data of the examples -----------------------------------------------------------------------
