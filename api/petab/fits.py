@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from kinesym.internal.problems.unseen_jumps import moved_by
+from kinesym.internal.running.jumps_moved_by_unknowns import moved_by
 from kinesym.models.files.petab import Measurement, Period, Tables
 from kinesym.models.files.sbml import FileModel
 from kinesym.models.files.sbml_start import after_events

@@ -10,7 +10,7 @@ import kinesym as ks
 from kinesym.models.files.petab import Measurement, Observable, Period, Tables
 from kinesym.models.files.sbml import model_of
 from kinesym.models.files.sbml_document import document_of
-from kinesym.petab_runs import simulated
+from kinesym.petab.runs import simulated
 
 HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>'
