@@ -409,7 +409,7 @@ def noise_of_ranges(problem: Discretisation, found: Solution, names: Collection[
             for name in behind & {*names} if extent > 0.0 and size > 0.0 else ():
                 factors[places[name]].append(float(np.log(_SHARE * extent / size)))
     values = owned.natural(problem.layout.parameter_values(found.free_vector))
-    values = values * np.exp([np.mean(each) if each else 0.0 for each in factors])
+    values = values * np.exp([float(np.mean(each)) if each else 0.0 for each in factors])
     entries = owned.entries(np.clip(values, *problem.parameter_bounds))
     return np.where([name in names for name in owned.members], entries, np.nan)
 
