@@ -139,7 +139,9 @@ def by_scipy(case: Case, starts: Array) -> list[float]:
 def by_solve_ivp(case: Case, starts: Array) -> list[float]:
     [trial] = case.problem.trials
     [samples] = trial.measurements.values()
-    x0 = np.array([*case.problem.arguments.starts[0].values()][: len(case.problem.model.states)])
+    x0 = np.array(
+        [*case.problem.problem.given.starts[0].values()][: len(case.problem.model.states)]
+    )
     factor = case.problem._trials.factor
 
     def residuals(q: Array) -> Array:
@@ -213,7 +215,7 @@ def rows_of(name: str, count: int, quick: bool) -> list[Row]:
         seconds, found = fastest(work)
         runs[f"side by side, keep={keep}", starts] = (seconds, found.objective)
         begins = found.starts[np.argsort(found.order)]
-    given = problem.problem.with_arguments(replace(problem.arguments, threads=1))
+    given = problem.problem.with_arguments(replace(problem.problem.given, threads=1))
     case = case._replace(problem=ks.Shooting.of(given))
     for way, (fit, most, size) in WAYS.items():
         few = begins[: 3 if quick else most]

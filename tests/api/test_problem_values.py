@@ -251,12 +251,12 @@ def test_shooting_taken_apart_and_put_together(case):
     whole = shot(trials(), **SHOTS[case])
     back = ks.Shooting.of(
         whole.problem.with_arguments(
-            arguments_of(arguments_of(whole.arguments, [2, 0, 1]), [1, 2, 0])
+            arguments_of(arguments_of(whole.problem.given, [2, 0, 1]), [1, 2, 0])
         )
     )
     again = pickle.loads(pickle.dumps(whole))
     for other in (
-        ks.Shooting.of(whole.problem.with_arguments(arguments_of(whole.arguments, range(3)))),
+        ks.Shooting.of(whole.problem.with_arguments(arguments_of(whole.problem.given, range(3)))),
         back,
         again,
     ):
@@ -267,7 +267,7 @@ def test_shooting_taken_apart_and_put_together(case):
 @pytest.mark.parametrize("case", SHOTS)
 def test_a_part_of_shooting_is_the_problem_of_its_trials(case):
     part = shot(trials(), **SHOTS[case])
-    part = ks.Shooting.of(part.problem.with_arguments(arguments_of(part.arguments, [2])))
+    part = ks.Shooting.of(part.problem.with_arguments(arguments_of(part.problem.given, [2])))
     options = dict(SHOTS[case])
     if case == "starts":
         options["initial"] = {x: None, v: 0.2}
