@@ -278,27 +278,20 @@ class Attempts:
         if not names or not poor_fits(found.trials, self.problem.trials) or self.chosen.late:
             return found
         say(self.progress, "it follows the measurements poorly: trying with the noise held")
-        other = self._with_noise(noise_of_ranges(self.problem, found, names), names)
+        entries = noise_of_ranges(self.problem, found, names)
+        z = self.z.copy()
+        own = self.problem.layout.parameter_values(z)
+        own[:] = np.where(np.isnan(entries), own, entries)
+        other = replace(self, problem=self.problem.holding(entries), z=z)
         try:
-            held = other._best(other._first())
+            first = other._first()
+            held = first if first.success else other._in_ways(first)
         except ValueError:  # a function is not finite there
             return found
         both = after(found, held)
         again = self._known_again(both, held.free_vector, held) if held.success else both
         better = again is not both and again.success and again.merit < found.merit
         return _noted(again, _FROM_HELD) if better else found
-
-    def _with_noise(self, entries: Array, names: Collection[str]) -> Attempts:
-        """Attempts with parameters of these names held at entries (r,), NaN for others."""
-        z, layout, guess = self.z.copy(), self.problem.layout, self.guess
-        own = layout.parameter_values(z)
-        own[:] = np.where(np.isnan(entries), own, entries)
-        if isinstance(guess, Mapping | None):
-            rest = {n: v for n, v in self._begin.named(guess).items() if n not in names}
-            values = zip(layout.parameters, layout.owned.natural(own), strict=True)
-            held = {n: float(v) for (n, v), e in zip(values, entries, strict=True) if e == e}
-            guess = {**rest, **held}
-        return replace(self, problem=self.problem.holding(entries), z=z, guess=guess)
 
     def _from_simpler(self, lost: Solution) -> Solution:
         """Solve from lines in place of simulated trajectories, or from zero in place of these,
@@ -409,7 +402,7 @@ def noise_of_ranges(problem: Discretisation, found: Solution, names: Collection[
             for name in behind & {*names} if extent > 0.0 and size > 0.0 else ():
                 factors[places[name]].append(float(np.log(_SHARE * extent / size)))
     values = owned.natural(problem.layout.parameter_values(found.free_vector))
-    values = values * np.exp([float(np.mean(each)) if each else 0.0 for each in factors])
+    values *= np.exp(np.array([float(np.mean(each)) if each else 0.0 for each in factors]))
     entries = owned.entries(np.clip(values, *problem.parameter_bounds))
     return np.where([name in names for name in owned.members], entries, np.nan)
 
