@@ -183,6 +183,7 @@ EXPECTED = {
     "how-to/optimal-control": lambda said: [
         closely(said["swung"].objective, 9.314, 0.001),
         closely(said["moved"].parameters["gate"], 1.6451, 0.001),
+        closely(said["up"].objective, -18550.872, 0.01),
         closely(said["whole"].time[-1], 1.7324, 0.001),
         closely(said["rocket"].trials[2]["height"][-1], 2520377, 100),
     ],

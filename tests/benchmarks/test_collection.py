@@ -24,6 +24,24 @@ def test_the_published_value_or_a_reason(name):
     assert row.met(stated) or stated.missed, (row.best.objective, row.best.failure)
 
 
+def test_a_first_try_that_is_lost_is_given_up_soon():
+    """The first step takes the duration to its bound; IPOPT's own scaling takes 34 iterations."""
+    stated = COLLECTION["two_link_arm"]()
+    found = stated.posed().solve(stated.guess, progress=False)
+    assert found.success and abs(stated.difference(found.objective)) < stated.tolerance
+    assert found.iterations < 330
+    assert any("solved as IPOPT scales by itself" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("name", "most"), [("schwartz", 1e-3), ("totally_singular", 1e-2)])
+def test_the_error_of_the_grid_where_the_least_cost_is_zero(name, most):
+    """A share of a cost of 1e-7 or 1e-19 says nothing."""
+    stated = COLLECTION[name]()
+    error = stated.posed().solve(stated.guess or None, progress=False).grid_error()
+    assert error.largest < most
+    assert error.objective_scale > 1e-3
+
+
 def test_statements_are_short_and_have_sources():
     assert len(COLLECTION) >= 80
     for statement in COLLECTION.values():
