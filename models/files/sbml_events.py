@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import sympy as sp
@@ -26,14 +26,16 @@ from kinesym.symbolic.names import check_known, name_of, t
 
 #: Share of a time or level by which what is after, or beyond it, is so.
 _JUST_AFTER = 1e-11
+#: Functions that may jump.
+_JUMPS = (sp.floor, sp.ceiling, sp.sign, sp.Piecewise)
 
 
 def events_of(roles: Roles, rows: Mapping[Any, sp.Expr]) -> Queue:
     """Events, in the order of the file; section 4.12. Those with the same trigger are one, as all
     use the values that were before any of them, unless they wait for one another. rows : what
     formulas determine."""
-    elements, moving = roles.document.each("Events"), _moving(roles, rows)
-    every = [_told(roles, rows, moving, e, k) for k, e in enumerate(elements)]
+    elements, changing = roles.document.each("Events"), _changing(roles, rows)
+    every = [_told(roles, rows, changing, e, k) for k, e in enumerate(elements)]
     for one, other in combinations(every, 2):
         _check_order(one, other)
     kept = partial(_with_diluted, roles)
@@ -92,19 +94,19 @@ def _changes(one: Told, other: Told, rows: Mapping[Any, sp.Expr]) -> bool:
 
 
 def _told(
-    roles: Roles, rows: Mapping[Any, sp.Expr], moving: Set[Any], e: Element, number: int
+    roles: Roles, rows: Mapping[Any, sp.Expr], changing: _Changing, e: Element, number: int
 ) -> Told:
     """An event, as an element of the file tells it."""
     name = e.get("id") or e.get("name") or f"event {number}"
     trigger = e.find("trigger")
     condition = roles.condition(math_of(trigger), f"the trigger of event {name}")
-    guard = guard_of(condition, name, moving)
+    guard = guard_of(condition, name, changing)
     initially, persistent = (
         trigger is None or flag(trigger, key, True) for key in ("initialValue", "persistent")
     )
     at_start = None if initially else guard
     strict = condition.atoms(sp.StrictGreaterThan, sp.StrictLessThan)
-    if initially and strict and guard.atoms(AppliedUndef) and _moves(condition, moving):
+    if initially and strict and guard.atoms(AppliedUndef) and _moves(condition, changing.moving):
         at_start = -sp.Abs(guard)
     more = {
         what: roles.formula(math, f"the {what} of event {name}")
@@ -150,11 +152,24 @@ def _diluted(roles: Roles, resets: Mapping[Any, sp.Expr]) -> dict[Any, sp.Expr]:
     return found
 
 
-def _moving(roles: Roles, rows: Mapping[Any, sp.Expr]) -> set[Any]:
-    """Symbols of what changes by more than events; rows : what formulas determine."""
+class _Changing(NamedTuple):
+    """Symbols of what changes by more than events, and of what comes to its values by jumps."""
+
+    moving: Set[Any]
+    jumping: Set[Any]
+
+
+def _changing(roles: Roles, rows: Mapping[Any, sp.Expr]) -> _Changing:
+    """What changes; rows : what formulas determine."""
     held = roles.set_by_events - roles.rates.keys() - roles.changes.keys() - roles.diluted
-    found = {t, *(x for name, x in roles.states.items() if name not in held)}
-    return found | {s for s in roles.determined.values() if _within(s, rows) & found}
+    moving = {t, *(x for name, x in roles.states.items() if name not in held)}
+    jumping = {x for name, x in roles.states.items() if name in roles.set_by_events}
+    jumping |= {s for s, e in rows.items() if e.has(*_JUMPS)}
+    for symbol in roles.determined.values():
+        within = _within(symbol, rows)
+        moving |= {symbol} if within & moving else set()
+        jumping |= {symbol} if within & jumping else set()
+    return _Changing(moving, jumping)
 
 
 def _moves(e: Any, moving: Set[Any]) -> bool:
@@ -178,32 +193,33 @@ def _within(e: Any, rows: Mapping[Any, sp.Expr]) -> set[Any]:
     return found
 
 
-def guard_of(condition: Any, name: str, moving: Set[Any]) -> sp.Expr:
-    """Expression that rises through zero where a condition becomes true; moving : what changes by
-    more than events."""
+def guard_of(condition: Any, name: str, changing: _Changing) -> sp.Expr:
+    """Expression that rises through zero where a condition becomes true."""
     match condition:
         case sp.And():
-            return sp.Min(*(guard_of(part, name, moving) for part in condition.args))
+            return sp.Min(*(guard_of(part, name, changing) for part in condition.args))
         case sp.Or():
-            return sp.Max(*(guard_of(part, name, moving) for part in condition.args))
-        case Relational() if not _moves(condition, moving):
+            return sp.Max(*(guard_of(part, name, changing) for part in condition.args))
+        case Relational() if not _moves(condition, changing.moving):
             return sp.Piecewise((1, condition), (-1, True))  # which has a side where both are equal
         case sp.GreaterThan() | sp.LessThan():
-            return condition.gts - condition.lts + _beside(condition, moving)
+            return condition.gts - condition.lts + _beside(condition, changing)
         case sp.StrictGreaterThan() | sp.StrictLessThan():
-            return condition.gts - condition.lts - _beside(condition, moving)
+            return condition.gts - condition.lts - _beside(condition, changing)
         case sp.Xor() | sp.Implies() | sp.Not():
-            return guard_of(sp.to_nnf(condition, simplify=False), name, moving)
+            return guard_of(sp.to_nnf(condition, simplify=False), name, changing)
     raise ValueError(f"the trigger of event {name} is {condition}, which is not read")
 
 
-def _beside(condition: Any, moving: Set[Any]) -> sp.Expr:
-    """Share of a guard by which both sides of a condition are told apart where they are equal, as
-    after another event has set a state to that number. A strict one on time is met just after, so
-    that a sample at that time shows the state before."""
-    guard = condition.gts - condition.lts
+def _beside(condition: Any, changing: _Changing) -> sp.Expr:
+    """Share of a guard by which both sides of a condition are told apart where they are equal: of a
+    strict one at the start, of others after a jump to that very level. A strict one on time is met
+    just after, so that a sample at that time shows the state before."""
+    guard, moving = condition.gts - condition.lts, changing.moving
+    strict = isinstance(condition, sp.StrictGreaterThan | sp.StrictLessThan)
     if not _moves(guard, moving - {t}) and (by_time := guard.diff(t)).is_number:
-        strict = isinstance(condition, sp.StrictGreaterThan | sp.StrictLessThan)
         return _JUST_AFTER * (1 + t) if strict and by_time > 0 else sp.S.Zero
+    if not (strict or guard.has(*_JUMPS) or _moves(guard, changing.jumping)):
+        return sp.S.Zero
     fixed = [e for e in condition.args if not _moves(e, moving) and not e.atoms(AppliedUndef)]
     return _JUST_AFTER * sp.Abs(fixed[0]) if fixed else sp.S.Zero

@@ -24,9 +24,10 @@ class Event:
     crosses if it moves to its other side from there; at the start it has crossed. scale : a typical
     size of the guard, of which 1.5e-8 is negligible: by so much a level switches late. resets : the
     reset map, states -> their values after it, expressions of those before. sets : the same for
-    modes. when : armed only while this expression of modes is positive. level : it also happens if
-    the guard is found beyond zero after another event; for switches without a reset that moves the
-    guard. stop : the simulation ends; failure : it does, with a warning.
+    modes. when : armed only while this expression of modes, or of states that only events change,
+    is positive. level : it also happens if the guard is found beyond zero after another event; for
+    switches without a reset that moves the guard. stop : the simulation ends; failure : it does,
+    with a warning.
 
     Events happen in the order of their times, at equal times in that of their declaration; a sample
     at the known time of one shows the states after it. At the last time of a run none happens.

@@ -561,6 +561,13 @@ ORDERS = {
         ("time >= 1.5", {}, {"n": "n + m"}),
         6.0,
     ),
+    "a clock and the time at once": (
+        ("time >= 1", now("10"), {"n": "n + 1"}),
+        ("x >= 1", now("1"), {"n": "10*n + 3"}),
+        ("x >= 1.5", now("10"), {"n": "n + 1"}),
+        ("time >= 1.5", now("1"), {"n": "10*n + 3"}),
+        143.0,
+    ),
     "a level that a rounded value comes to": (
         ("y >= 1", {}, {"n": "n + x + 10"}),
         11.0,
