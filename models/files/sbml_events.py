@@ -160,7 +160,7 @@ class _Changing(NamedTuple):
 
 
 def _changing(roles: Roles, rows: Mapping[Any, sp.Expr]) -> _Changing:
-    """Symbols that change; rows : what formulas determine."""
+    """Symbols of what changes; rows : what formulas determine."""
     held = roles.set_by_events - roles.rates.keys() - roles.changes.keys() - roles.diluted
     moving = {t, *(x for name, x in roles.states.items() if name not in held)}
     jumping = {x for name, x in roles.states.items() if name in roles.set_by_events}
