@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from kinesym.internal.problems.switch_times import signals
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal, with_breaks, with_jumps
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.jumps import OfKnownTime, Switched, Unevaluated, jumping
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
@@ -109,9 +109,10 @@ def held_in_cost(
     model = held.model
     integrand = objective.integrand if isinstance(objective, Objective) else sp.S.Zero
     moving = [*model.states, *model.inputs]
-    if not integrand.atoms(AppliedUndef) <= {*moving} or integrand.has(sp.Derivative):
-        return held, objective
     whole, total = model.written_out(integrand), sp.Function("objective")(t)
+    declared = {*moving, *model.parameters, t}
+    if not atoms_of(whole) <= declared or whole.has(sp.Derivative):  # later checks say what is odd
+        return held, objective
     parameters = [p for p in model.parameters if whole.has(p)]
     cost = Model("objective", [total], moving, parameters, [total.diff(t) - whole])
     found = held_switches(cost, held.trials, unknown, known, insert)
