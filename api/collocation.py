@@ -25,6 +25,7 @@ from kinesym.internal.fitting.ladder import BUDGET
 from kinesym.internal.fitting.marginal_fit import log_likelihood
 from kinesym.internal.fitting.missing_terms import missing
 from kinesym.internal.fitting.redundant import ROOMS, apart, bound_together
+from kinesym.internal.fitting.solution_grid import on_grid_of
 from kinesym.internal.fitting.solving import Solver, unexplained
 from kinesym.internal.fitting.starts import (
     checked_search,
@@ -486,7 +487,7 @@ class Collocation(Displayed):
         left out for it; itself if it is the same. Raises `ValueError` for a solution of another
         problem, and what is none."""
         checks.check_kind(solution, Solution, "kinesym")
-        made = self._problem.on_grid_of(solution)
+        made = on_grid_of(self._problem, solution)
         return self if made is self._problem else Collocation.of(made)
 
     def covariance(self, solution: Solution) -> Array:
@@ -566,7 +567,7 @@ class Collocation(Displayed):
                 f"a motion with delays ({self.model.delays[0].name}) is simulated as a whole, as a "
                 "part would begin with what was before it; leave segments out"
             )
-        problem, z = self._problem.on_grid_of(solution), solution.free_vector
+        problem, z = on_grid_of(self._problem, solution), solution.free_vector
         free = [u for u in problem.layout.inputs if u not in problem.layout.delayed]
         found = []
         for k, run in enumerate(solution.trials):

@@ -14,6 +14,7 @@ from kinesym.collocation import Collocation
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.leaving_out import arguments_of, drawn_from, part_of, taught
 from kinesym.internal.fitting.marginal_fit import marginal
+from kinesym.internal.fitting.solution_grid import on_grid_of
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.likelihood import likelihood_of
@@ -102,7 +103,7 @@ def _check_same(problem: Collocation | Shooting, fit: Solution | Fit) -> None:
     """Raise `ValueError` for a fit of another problem."""
     if isinstance(problem, Collocation):
         assert isinstance(fit, Solution)
-        problem.on_grid_of(fit)
+        on_grid_of(problem.problem, fit)
         return
     assert isinstance(fit, Fit)
     if list(fit.names) != problem.names or len(fit.trials) != len(problem.trials):

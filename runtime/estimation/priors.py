@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from scipy.special import xlogy
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.statistics.densities import LAPLACE, Density
 
 #: Derivative of a score without bend, as a share of the slope.
@@ -99,6 +100,12 @@ class Priors:
     def jumps(self, q: Array) -> Array:
         """Jumps of the slopes of the cost to either side at kinks, (k,)."""
         return np.asarray(2.0 * self.factor * self.slopes_of_off(q))
+
+    def entries_at_kinks(self, owned: Owned) -> Array:
+        """Entries of parameters at their kinks, (r,); NaN where there is none."""
+        found = np.full(len(owned.names), np.nan)
+        found[self.places[self.kinks]] = self.peaks[self.kinks]
+        return owned.entries(np.where(owned.log, np.maximum(found, 0.0), found))
 
     def off(self, q: Array) -> Array:
         """e of each prior, (k,), for one q (n,) or for many, (M, n)."""

@@ -13,6 +13,7 @@ from kinesym.internal.fitting.curvature import converged
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.marginal_fit import log_likelihood, marginal, standard_errors
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
+from kinesym.internal.fitting.solution_grid import on_grid_of
 from kinesym.internal.problems.formulation import formulate
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
@@ -68,7 +69,7 @@ def of_solution(problem: Discretisation, solution: Solution) -> Claims:
     best ones with the parameters, and these have the largest likelihood. Raises `ValueError` for a
     solution of another problem.
     """
-    grids = problem.on_grid_of(solution)
+    grids = on_grid_of(problem, solution)
     integrated = grids.estimation.integrated
     found = (
         converged(grids, solution, "claim")[0] if integrated else _of_its_objective(grids, solution)
@@ -123,7 +124,7 @@ def of_fit(problem: ShootingProblem, fit: Fit) -> Claims:
 def check_solution(problem: Discretisation, solution: Solution) -> None:
     """Raise `ValueError` for a solution of another problem, and for a problem on other grids than
     its arguments say."""
-    problem.on_grid_of(solution)
+    on_grid_of(problem, solution)
     asked = formulate(problem.formulation.question)[1].trials
     if [trial.n_nodes for trial in asked] != [trial.n_nodes for trial in problem.trials]:
         raise ValueError(

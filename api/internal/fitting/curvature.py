@@ -16,8 +16,10 @@ from kinesym.internal.fitting.bands import HeldParameters, Smoothed
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.identifiable_combinations import known_of_solution
 from kinesym.internal.fitting.kinks import on_its_sides
+from kinesym.internal.fitting.solution_grid import on_grid_of
 from kinesym.internal.fitting.structural_identifiability import known_exactly
 from kinesym.internal.problems.pipeline import slopes_library
+from kinesym.internal.problems.random_effects import numbers_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation, Residuals
 from kinesym.runtime.estimation.noise import with_noise
@@ -101,7 +103,7 @@ def converged(
     checks.check_kind(solution, Solution, "kinesym")
     if not solution.success:
         raise ValueError(f"no {what} without convergence: {solution.message}")
-    problem = problem.on_grid_of(solution)
+    problem = on_grid_of(problem, solution)
     if some := problem.population:
         problem = problem.with_priors(some.numbers(some.from_natural(solution.parameters)))
     estimation = problem.estimation
@@ -338,7 +340,7 @@ class Curvature:
         problem, solution, estimated = self.problem, self.solution, None
         layout, some, z = problem.layout, problem.population, self.z
         if self.estimation.integrated and solution.uncertainty:
-            mine, h = np.flatnonzero(~some.random), some.entries(problem.numbers)
+            mine, h = np.flatnonzero(~some.random), some.entries(numbers_of(problem.priors))
             slopes = np.append(layout.parameter_slopes(z)[mine], some.slopes(h))
             r, sides = len(slopes), np.zeros((len(h), len(z)))
             pulls = some.pulls(h, layout.parameter_values(z))

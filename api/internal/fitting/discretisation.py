@@ -31,7 +31,14 @@ from kinesym.internal.problems.free_history import table_before
 from kinesym.internal.problems.parameters import Unknown, densities_of, without_distribution
 from kinesym.internal.problems.per_trial import Loosened, PerTrial
 from kinesym.internal.problems.pipeline import make_nlp, with_data
-from kinesym.internal.problems.random_effects import Numbers, Population, population
+from kinesym.internal.problems.process_noise import check_last_samples
+from kinesym.internal.problems.random_effects import (
+    Numbers,
+    Population,
+    numbered,
+    numbers_of,
+    population,
+)
 from kinesym.internal.running.jump_steps import without_inputs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
@@ -55,7 +62,7 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.statistics.densities import Density, normal_density
+from kinesym.runtime.statistics.densities import Density
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -98,7 +105,7 @@ class Discretisation:
         about = (unknown, densities_of(unknown))
         made = Discretisation(formulation, libraries, per_trial, *about, threads=threads)
         if formulation.noisy:
-            made._check_last_samples()
+            check_last_samples(formulation.noises, made.model, made.ends, made.trials)
         made.population, made.variable_bounds  # noqa: B018  (they raise for what does not fit)
         return made
 
@@ -135,16 +142,11 @@ class Discretisation:
 
     def with_priors(self, numbers: Numbers) -> Discretisation:
         """Problem with numbers for unknown means and standard deviations of distributions."""
-        return self.with_densities(self._numbered(numbers)) if numbers else self
+        return self.with_densities(numbered(self.priors, numbers)) if numbers else self
 
     def with_densities(self, priors: Mapping[str, Density]) -> Discretisation:
         """Problem with other numbers of its priors."""
         return replace(self, priors=priors, start=None)
-
-    def _numbered(self, numbers: Numbers) -> dict[str, Density]:
-        """Priors with these means and standard deviations."""
-        own = {n: normal_density(*pair, self.priors[n].of_log) for n, pair in numbers.items()}
-        return {**self.priors, **own}
 
     def on_sides(self, sides: Array | None) -> Discretisation:
         """Problem whose parameters stay on these sides (r,) of the kinks of their priors; None for
@@ -240,7 +242,7 @@ class Discretisation:
 
     def nlp_with(self, nlp: NLP, trials: Sequence[Experiment], numbers: Numbers) -> NLP:
         """Nonlinear program on the same grids with other data and distributions."""
-        return with_data(nlp, trials, self.known, self._numbered(numbers), self.sides)
+        return with_data(nlp, trials, self.known, numbered(self.priors, numbers), self.sides)
 
     def ipopt(self, nlp: NLP) -> IpoptProblem:
         """Callbacks, bounds and time structure of a nonlinear program, as IPOPT takes them."""
@@ -305,10 +307,7 @@ class Discretisation:
     @property
     def kinks(self) -> Array:
         """Entries of parameters at the kinks of their priors, (r,); NaN where there is none."""
-        owned, priors = self.layout.owned, self.known_priors
-        found = np.full(len(owned.names), np.nan)
-        found[priors.places[priors.kinks]] = priors.peaks[priors.kinks]
-        return owned.entries(np.where(owned.log, np.maximum(found, 0.0), found))
+        return self.known_priors.entries_at_kinks(self.layout.owned)
 
     @cached_property
     def ends(self) -> Mapping[tuple[int, str], HeldEnd]:
@@ -342,19 +341,6 @@ class Discretisation:
         """Degrees of freedom of z: variables minus equality constraints, at least 0."""
         low, high = self.constraint_bounds
         return max(self.n_variables - int((low == high).sum()), 0)
-
-    def _check_last_samples(self) -> None:
-        """Raise `ValueError` if a sample at the last node depends on process noise, which ends
-        there."""
-        for (trial, name), end in self.ends.items():
-            noise = self.formulation.noises.get(name)
-            if end.used and noise in self.model.outputs:
-                t = self.trials[trial].grid[-1]
-                raise ValueError(
-                    f"the noise {noise} acts between nodes, so that at the last one, t = {t:g} s, "
-                    "it has no value: what is measured there, or asked of the end, depends on it; "
-                    "make the last sample NaN"
-                )
 
     # -- values and derivatives --------------------------------------------------------------
 
@@ -411,14 +397,9 @@ class Discretisation:
         """Estimates by name: shared parameters, unknown means and standard deviations of
         distributions, random effects."""
         found, some = self.parameters(z), self.population
-        h = some.natural(some.entries(self.numbers)).tolist()
+        h = some.natural(some.entries(numbers_of(self.priors))).tolist()
         found |= dict(zip(some.names, h, strict=True))
         return {name: found[name] for name in self.estimated}
-
-    @property
-    def numbers(self) -> Numbers:
-        """Means and standard deviations of distributions."""
-        return {name: (p.location, p.scale) for name, p in self.priors.items()}
 
     @property
     def estimated(self) -> list[str]:
@@ -479,13 +460,6 @@ class Discretisation:
         return Estimation(self.trials, *about)
 
     @property
-    def histories(self) -> list[str]:
-        """Names of parameters that stand for signals before the start."""
-        owned, known = self.layout.owned, self.formulation.histories
-        pairs = zip(owned.names, owned.members, strict=True)
-        return [name for name, parameter in pairs if parameter in known]
-
-    @property
     def delays(self) -> list[dict[str, float]]:
         """Unknown sensor delays [s], by name, with which the samples of each trial are placed;
         empty if there are none."""
@@ -494,39 +468,6 @@ class Discretisation:
             {name: own.delay for name, own in trial.timed.items() if name in names}
             for trial in (self.trials if names else ())
         ]
-
-    def fits(self, solution: Solution) -> bool:
-        """Whether `solution` has the free vector and the constraints of this problem."""
-        layout, other = self.layout, solution.problem
-        return (
-            list(solution.parameters) == self.estimated
-            and other.get("nodes") == layout.nodes
-            and other.get("arrays") == layout.arrays
-            and other.get("scheme") == self.symbolic.scheme.name
-            and other.get("log_scale", []) == sorted(self.symbolic.log_scale)
-            and solution.free_vector.shape == (self.n_variables,)
-            and solution.multipliers.shape == (self.n_constraints,)
-        )
-
-    def on_grid_of(self, solution: Solution) -> Discretisation:
-        """Problem on the grid of a solution, with the same redundant conditions loosened; itself if
-        it is that problem already. Raises `ValueError` for a solution of another problem."""
-        apart = [(i, family, k, room) for i, family, k, room in solution.problem.get("apart", ())]
-        if {*apart} != {*self.per_trial.loosened}:
-            return self.loosen(apart).on_grid_of(solution)
-        if self.fits(solution):
-            delays = solution.problem.get("delays", [])
-            same = not delays or delays == self.delays
-            return self if same else self.on(placed(self.trials, delays))
-        grids = [run.time for run in solution.trials]
-        if self.layout.free_duration:
-            grids = [(t - t[0]) / (t[-1] - t[0]) for t in grids]
-        if len(grids) == len(self.trials):
-            pairs = zip(self.trials, grids, strict=True)
-            made = self.on([trial.on_grid(grid) for trial, grid in pairs])
-            if made.fits(solution):
-                return made.on_grid_of(solution)
-        raise ValueError("this is a solution of another problem, or by another scheme")
 
 
 def _counted(problem: Discretisation) -> Sequence[Any]:

@@ -19,6 +19,7 @@ from kinesym.internal.fitting.first_run import (
     start_values,
     step_ends,
 )
+from kinesym.internal.fitting.solution_grid import fits
 from kinesym.internal.problems.fixed_values import straight_lines
 from kinesym.internal.problems.known_jump_inputs import on_given_grids
 from kinesym.internal.problems.plausible_units import kinematic_pairs
@@ -74,7 +75,7 @@ class FirstGuess:
         """The free vector of a guess, with these trajectories of what it does not give, by trial;
         see `first_guess`."""
         layout, bounds = self.problem.layout, self.problem.variable_bounds
-        if isinstance(guess, Solution) and self.problem.fits(guess):
+        if isinstance(guess, Solution) and fits(self.problem, guess):
             return np.clip(guess.free_vector, *bounds)
         if isinstance(guess, np.ndarray):
             if guess.shape != (self.problem.n_variables,):

@@ -19,6 +19,7 @@ from kinesym.internal.fitting.refined_grids import (
     too_many_nodes,
 )
 from kinesym.internal.fitting.scaling import NEAR
+from kinesym.internal.fitting.solution_grid import on_grid_of
 from kinesym.internal.fitting.solving import Solver
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.solution import Solution
@@ -34,7 +35,7 @@ _HELPS = 0.7
 def on_finer_grids(problem: Discretisation, solution: Solution, most: float) -> Discretisation:
     """The problem on grids adapted to the error of a solution of it, which is then `most`; solves
     begin with that solution."""
-    error, here = solution.grid_error(), problem.on_grid_of(solution)
+    error, here = solution.grid_error(), on_grid_of(problem, solution)
     trials = refined_trials(here.trials, error, here.scheme.order, most, here.instants)
     return replace(here.on(trials), start=solution)
 
@@ -59,7 +60,7 @@ def until(solver: Solver, solution: Solution, most: float, most_nodes: int) -> S
         if not (latest.success and latest.grid) or best.grid_error().largest <= most:
             break
         if stalled == _STALLED:
-            bounds = problem.on_grid_of(best).variable_bounds
+            bounds = on_grid_of(problem, best).variable_bounds
             why = no_longer_falls(best, bounds, solver.chosen)
             break
         say(solver.progress, f"grid {round_}: {latest.grid_error().summary}")
@@ -79,7 +80,7 @@ def until(solver: Solver, solution: Solution, most: float, most_nodes: int) -> S
     notes = [] if latest.success else [f"on a finer grid: {latest.message}"]
     notes += [f"{resists}; {why}" if why else resists] if resists else []
     if not notes:
-        nodes = sum(problem.on_grid_of(best).layout.nodes)
+        nodes = sum(on_grid_of(problem, best).layout.nodes)
         notes = many_nodes(nodes, sum(solver.problem.layout.nodes), order)
     return replace(best, notes=[*best.notes, *notes])
 

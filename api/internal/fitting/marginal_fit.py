@@ -15,6 +15,8 @@ from kinesym.internal.fitting.marginal_laplace import (
     priors_of_inputs,
     volume,
 )
+from kinesym.internal.fitting.solution_grid import on_grid_of
+from kinesym.internal.problems.random_effects import numbers_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import Iteration
@@ -26,9 +28,9 @@ def log_likelihood(problem: Discretisation, solution: Solution) -> float:
     there, known = converged(problem, solution, "likelihood")
     check_terms(problem.symbolic)
     some, prior = there.population, priors_of_inputs(problem.symbolic)
-    height = some.heights(some.entries(there.numbers))
+    height = some.heights(some.entries(numbers_of(there.priors)))
     height += heights(there.nlp, there.trials, prior, [run.parameters for run in known.trials])
-    seen = _seen(problem.on_grid_of(solution), known.free_vector)
+    seen = _seen(on_grid_of(problem, solution), known.free_vector)
     found = volume(there.layout, prior.keys(), some.random, interior(there, known), seen)
     return found.value - 0.5 * (known.objective + height)
 

@@ -16,6 +16,7 @@ import sympy as sp
 from kinesym.base.checks import listed, shown
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.first_guess import FirstGuess
+from kinesym.internal.fitting.solution_grid import on_grid_of
 from kinesym.internal.fitting.solving import Solver
 from kinesym.internal.problems.formulation import formulate
 from kinesym.internal.problems.plausible_units import kinematic_pairs
@@ -93,7 +94,7 @@ def _on_grid_of(problem: Discretisation, solution: Solution) -> Question:
     system, trials = with_settings(asked.system, asked.trials)
     asked = asked if system is asked.system else replace(asked, system=system, trials=trials)
     given = [asked.trials] if isinstance(asked.trials, Experiment) else [*asked.trials]
-    pairs = list(zip(given, problem.on_grid_of(solution).trials, strict=True))
+    pairs = list(zip(given, on_grid_of(problem, solution).trials, strict=True))
     if all(np.array_equal(a.grid, b.grid) for a, b in pairs):
         return asked
     return replace(asked, trials=[a.on_grid(b.grid) for a, b in pairs])

@@ -103,7 +103,7 @@ def _sizes(problem: Discretisation, z: Array, contacts: bool) -> dict[str, Any]:
     """Sizes and names of the problem, and numbers that z has beside parameters."""
     layout, symbolic = problem.layout, problem.symbolic
     more = {
-        "histories": problem.histories,
+        "histories": _histories(problem),
         "durations": list(map(float, layout.durations(z))),
         "delays": problem.delays,
         "apart": [list(row) for row in problem.per_trial.loosened],
@@ -119,6 +119,13 @@ def _sizes(problem: Discretisation, z: Array, contacts: bool) -> dict[str, Any]:
         **{name: rows for name, rows in more.items() if rows},
         **({"contact drift": _contact_drift(problem, z)} if contacts else {}),
     }
+
+
+def _histories(problem: Discretisation) -> list[str]:
+    """Names of parameters that stand for signals before the start."""
+    owned, known = problem.layout.owned, problem.formulation.histories
+    pairs = zip(owned.names, owned.members, strict=True)
+    return [name for name, parameter in pairs if parameter in known]
 
 
 def _contact_drift(problem: Discretisation, z: Array) -> float:

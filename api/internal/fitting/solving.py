@@ -25,6 +25,7 @@ from kinesym.internal.fitting.curvature import Curvature, Multipliers, multiplie
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.marginal_fit import marginal, standard_errors
 from kinesym.internal.fitting.scaling import scaling
+from kinesym.internal.fitting.solution_grid import fits, on_grid_of
 from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.why import why
 from kinesym.internal.problems.diagnose import explain
@@ -136,8 +137,8 @@ class Solver:
     def _multipliers(self, guess: Any) -> Multipliers | None:
         """Multipliers of a guess that is a solution of a problem with the same free vector; else
         None."""
-        fits = isinstance(guess, Solution) and self.problem.fits(guess)
-        return multipliers_of(guess) if fits else None
+        same = isinstance(guess, Solution) and fits(self.problem, guess)
+        return multipliers_of(guess) if same else None
 
     # -- standard deviations that are not known ----------------------------------------------
 
@@ -178,7 +179,7 @@ class Solver:
         if not noise:
             return solution
         std = {**first_std(whole.trials), **{n.group: n.std for n in noise if n.std > 0.0}}
-        return told(whole, solution, whole.with_std(std).on_grid_of(solution))
+        return told(whole, solution, on_grid_of(whole.with_std(std), solution))
 
     # -- the largest marginal likelihood -----------------------------------------------------
 

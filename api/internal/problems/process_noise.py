@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,6 +15,8 @@ from kinesym.internal.problems.checked_trials import check_system
 from kinesym.internal.problems.controls import held
 from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, log_scale
 from kinesym.runtime.arrays import one_number
+from kinesym.runtime.nlp.bounds import HeldEnd
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Integral, LeastSquares, Objective
@@ -136,3 +138,22 @@ def _start(given: Unknown) -> float:
     if given.low > 0.0 and given.high < float("inf"):
         return float((given.low * given.high) ** 0.5)
     return min(max(1.0, given.low), given.high)
+
+
+def check_last_samples(
+    noises: Mapping[str, str],
+    model: Model,
+    ends: Mapping[tuple[int, str], HeldEnd],
+    trials: Sequence[Experiment],
+) -> None:
+    """Raise `ValueError` if a sample at the last node depends on process noise, which ends
+    there."""
+    for (trial, name), end in ends.items():
+        noise = noises.get(name)
+        if end.used and noise in model.outputs:
+            last = trials[trial].grid[-1]
+            raise ValueError(
+                f"the noise {noise} acts between nodes, so that at the last one, t = {last:g} s, "
+                "it has no value: what is measured there, or asked of the end, depends on it; "
+                "make the last sample NaN"
+            )

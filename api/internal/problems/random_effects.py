@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kinesym.internal.problems.parameters import Prior, Unknown, is_random
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.owned import Owned
-from kinesym.runtime.statistics.densities import Density
+from kinesym.runtime.statistics.densities import Density, normal_density
 
 #: Owners that tell a standard deviation, at least.
 _FEWEST = 3
@@ -223,6 +223,17 @@ def _exp(values: Array, which: NDArray[np.bool_]) -> Array:
     found = values.copy()
     found[which] = np.exp(values[which])
     return found
+
+
+def numbered(priors: Mapping[str, Density], numbers: Numbers) -> dict[str, Density]:
+    """Priors with these means and standard deviations."""
+    own = {n: normal_density(*pair, priors[n].of_log) for n, pair in numbers.items()}
+    return {**priors, **own}
+
+
+def numbers_of(priors: Mapping[str, Density]) -> Numbers:
+    """Means and standard deviations of distributions."""
+    return {name: (p.location, p.scale) for name, p in priors.items()}
 
 
 def population(
