@@ -500,8 +500,7 @@ def _with_value(name: str, values: Mapping[Any, float], units: Mapping[Any, str]
     return f"{name} = {values[name]:g} {units.get(name, '')}".rstrip()
 
 
-def _shortened(expression: sp.Expr, limit: int = 160) -> str:
-    text = written(expression, limit // 2)
-    return (
-        text if len(text) <= limit else f"{text[:limit]} ... {sp.count_ops(expression)} operations"
-    )
+def _shortened(expression: sp.Expr) -> str:
+    text = written(expression, 80)
+    long = f"{text[:160]} ... {sp.count_ops(expression)} operations"
+    return text if len(text) <= 160 else long

@@ -276,7 +276,8 @@ class SmoothTrials(Simulated):
         return list(zip(begins, (*begins[1:], self.unknowns.nodes[trial] - 1), strict=True))
 
     def _cost(self, q: Array) -> float:
-        return self.nlp.cost(self.simulate(q))
+        z = self.simulate(q)  # first: samples may move to other steps
+        return self.nlp.cost(z)
 
     def gaps(self, q: Array) -> Array:
         self.simulate(q)
@@ -383,14 +384,16 @@ class SmoothTrials(Simulated):
         return {name: rows[name][::part] @ tangent for name in names if name in rows}
 
     def _forward_gradient(self, q: Array) -> Array:
-        direct = self.nlp.gradient(self.simulate(q))
+        z = self.simulate(q)  # first: samples may move to other steps
+        direct = self.nlp.gradient(z)
         return np.asarray(self.tangent(q)[0].T @ direct)
 
     def gap_jacobian(self, q: Array) -> csr_array:
         return self.tangent(q)[1]
 
     def _gradient(self, q: Array) -> Array:
-        direct = self.nlp.gradient(self.simulate(q))
+        z = self.simulate(q)  # first: samples may move to other steps
+        direct = self.nlp.gradient(z)
         result = np.zeros(self.unknowns.size)
         parameters = self.nlp.layout.parameter_values(direct).copy()
         for k, found in enumerate(self._each(partial(self._pulled, q, direct))):

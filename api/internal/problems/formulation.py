@@ -230,10 +230,9 @@ def _jumps(draft: Draft) -> Draft:
     about = (draft.records, draft.values, plain)
     held = held_switches(given.model, given.trials, *about)
     held, objective = held_in_cost(held, draft.objective, *about)
-    given = replace(given, model=held.model, trials=held.trials)
-    written, notes = draft.posed.model, [*draft.notes, *held.notes]
-    changed = {"posed": given, "written": written, "jumps": held, "objective": objective}
-    return replace(draft, **changed, notes=notes)
+    notes = [*draft.notes, *held.notes]
+    changed = replace(draft, written=given.model, jumps=held, objective=objective, notes=notes)
+    return replace(changed, posed=replace(given, model=held.model, trials=held.trials))
 
 
 def _histories(draft: Draft) -> Draft:
