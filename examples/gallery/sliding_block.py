@@ -1,6 +1,8 @@
 """A block is pushed over a hill: in the least time, or in 6 s with the least squared force.
 
-It follows y = a x^2 exp(b - x) without friction, from rest at x = 0 to rest at x = 10 m.
+It follows y = a x^2 exp(b - x) without friction, from rest at x = 0 to rest at x = 10 m. By
+backward Euler with 150 nodes, as it was published, many motions that wait or leap are minima as
+well, 3.951 s the shortest: 1 % less than the least time.
 """
 
 import sympy as sp
@@ -41,7 +43,7 @@ def problem(nodes=150, fastest=True, scheme="backward-euler"):
 
 
 def solve(nodes=150, fastest=True):
-    return problem(nodes, fastest).solve(guess={"duration": 6.0})
+    return problem(nodes, fastest, "radau-3").solve(guess={"duration": 6.0})
 
 
 main = shown(solve)

@@ -11,6 +11,8 @@ from dataclasses import replace
 import gallery as bench
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
 
 from kinesym.cli import example_names, main
 from kinesym.examples import gallery
@@ -28,7 +30,6 @@ from kinesym.runtime.status import Solve
 SAME = (
     "on_a_cylinder",
     "crane",
-    "sliding_block",
     "pendulum_dae",
     "countersteer",
     "drone",
@@ -131,6 +132,32 @@ def test_without_a_guess_from_lines_and_then_from_zero():
     np.testing.assert_allclose(solution.objective, last.objective, rtol=1e-7)
 
 
+def test_a_block_is_pushed_as_fast_as_can_be():
+    """With all force forwards, then backwards: the least time by work and energy along the road."""
+    a, b, g = 1.5, 2.5, 9.81
+
+    def height(x):
+        return a * x**2 * np.exp(b - x)
+
+    def road(x):
+        return quad(stretch, 0.0, x, limit=200)[0]
+
+    def stretch(x):
+        return np.sqrt(1.0 + (a * (2.0 - x) * x * np.exp(b - x)) ** 2)
+
+    turn = (g * height(10.0) + 10.0 * road(10.0)) / 25.0  # m along the road
+    middle = brentq(lambda x: road(x) - turn, 0.0, 10.0)
+
+    def pace(x):
+        energy = 15.0 * min(road(x), turn) - 10.0 * max(road(x) - turn, 0.0) - g * height(x)
+        return stretch(x) / np.sqrt(2.0 * energy)
+
+    first = quad(lambda r: 2.0 * r * pace(r**2), 0.0, np.sqrt(middle))[0]
+    last = quad(lambda r: 2.0 * r * pace(10.0 - r**2), 0.0, np.sqrt(10.0 - middle))[0]
+    assert sliding_block.solve(601).objective == pytest.approx(first + last, rel=3e-6)
+    assert sliding_block.solve().objective == pytest.approx(first + last, rel=1e-3)
+
+
 def test_what_the_grid_does_not_show_has_not_converged():
     """From ones, as the peer begins, backward Euler jumps over the hill in 41 s, ten times as long
     as the least time: its error is larger than that, so that this is no solution."""
@@ -138,12 +165,12 @@ def test_what_the_grid_does_not_show_has_not_converged():
     for duration in (74.5, 14.9):
         guess = {"duration": duration, **ones}
         found = sliding_block.problem().solve(guess, ladder=False, max_iterations=400)
-        assert found.success == (found.objective < 1.1 * best.objective)
+        assert found.success == (found.objective < 2.0 * best.objective)
     [error] = best.grid
     wrong = replace(error, durations=[0.3 * best.objective])
     doubted = resolved(replace(best, grid=[wrong]))
     assert not doubted.success and doubted.status == "not resolved"
-    assert "too coarse to show the motion: the grid shifts the duration, 3.951 s" in doubted.message
+    assert "too coarse to show the motion: the grid shifts the duration, 3.991 s" in doubted.message
     some = replace(error, durations=[0.1 * best.objective])
     assert resolved(replace(best, grid=[some])).success
     loose = resolved(replace(best, grid=[some], status=Solve.ACCEPTABLE))
