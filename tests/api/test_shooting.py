@@ -599,7 +599,7 @@ def test_interrupt_before_the_first_iterate(one, monkeypatch, tmp_path):
     def interrupted(self, z):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kinesym.runtime.shooting.smooth_trials.Residuals.values", interrupted)
+    monkeypatch.setattr("kinesym.runtime.shooting.smooth_trials.Residuals.rows", interrupted)
     fit = one.solve({k: 2.0, c: 0.5}, optimizer="least-squares")
     assert fit.interrupted and not fit.success and "interrupted" in fit.message
     np.testing.assert_array_equal(fit.values, [2.0, 0.5])
