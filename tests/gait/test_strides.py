@@ -262,6 +262,7 @@ def test_strides_with_a_contact_missing_are_left_out():
     assert (strides.end - strides.begin).max() < 2.1 * STEP
 
 
+@pytest.mark.study
 def test_a_run_of_markers_and_plates():
     """The walk made to fly: its height is changed so that the force of the ground is half sines
     between flights, which plates measure. Strides of a run: all torques are known, no double
