@@ -42,18 +42,24 @@ WRITING = {
 }
 
 
+def files_of(folder):
+    """Files in a folder, without the compiled code of scripts that were run there."""
+    every = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path for path in every if path.suffix != ".pyc"]
+
+
 @pytest.fixture
 def told(monkeypatch, tmp_path, capsys):
     """Runs a command that is to be refused, and returns the one line that it says."""
     monkeypatch.chdir(tmp_path)
 
     def run(arguments, path, status=2):
-        before = sorted(tmp_path.rglob("*"))
+        before = files_of(tmp_path)
         assert main([word.format(path) for word in arguments]) == status
         said = capsys.readouterr()
         assert said.out == "" and len(said.err.splitlines()) == 1, said
         assert not any(raw in said.err for raw in ("Errno", "Error", "Traceback", "codec"))
-        assert sorted(tmp_path.rglob("*")) == before
+        assert files_of(tmp_path) == before
         return said.err
 
     return run
