@@ -12,6 +12,7 @@ as many iterations as with the steps of their start kept, which may suit another
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -151,7 +152,7 @@ class SmoothTrials(Simulated):
         self._free = [about.parameters.index(name) for name in unknowns.owned.parameters]
         self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
         self._starts = [unknowns.states.index(x) for x in unknowns.initial]
-        self._sources = sources
+        self._sources, self._pools = sources, dict[int, ThreadPoolExecutor]()
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
         pairs = zip(resets, fine, strict=True)
         self._resets = [by_nodes(own, trial.grid) for own, trial in pairs]
@@ -212,18 +213,23 @@ class SmoothTrials(Simulated):
             except Diverged as error:
                 raise Diverged(f"{self._title(trial)}{error}") from error
 
-        numbers = range(len(self._trials))
-        return list((self._pool.map if self._pool else map)(titled, numbers))
+        pool, numbers = self._pool(), range(len(self._trials))
+        return list((pool.map if pool else map)(titled, numbers))
+
+    def _pool(self) -> ThreadPoolExecutor | None:
+        """Threads for trials, of this process: a fork has none of them. None for one."""
+        here = os.getpid()
+        if self._threads > 1 and here not in self._pools:
+            self._pools = {here: ThreadPoolExecutor(self._threads, "trials")}
+        return self._pools.get(here)
 
     @cached_property
-    def _pool(self) -> ThreadPoolExecutor | None:
-        """Threads for trials; None for one, and for so few steps that they cost more than they
-        save."""
+    def _threads(self) -> int:
+        """How many of them: not for so few steps that they cost more than they save."""
         least = _STEPS if self._stepper.adaptive else 1
         steps = sum(max(trial.n_nodes, least) for trial in self._fine)
         most = steps * len(self.unknowns.states) // _PER_THREAD
-        threads = min(self.nlp.threads, len(self._trials), most)
-        return ThreadPoolExecutor(threads, "trials") if threads > 1 else None
+        return min(self.nlp.threads, len(self._trials), most)
 
     def _run_of(self, q: Array, number: int) -> None:
         """Simulate a trial."""

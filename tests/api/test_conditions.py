@@ -3,6 +3,7 @@
 Expected values are closed forms of the same steps, with derivatives by complex steps.
 """
 
+import multiprocessing as mp
 import pickle
 import threading
 
@@ -204,6 +205,22 @@ def test_threads_over_trials_do_not_change_a_bit(method):
         assert started == (2 if threads == 2 else 0)
     for one, many in zip(*found, strict=True):
         np.testing.assert_array_equal(one, many)
+
+
+@pytest.mark.skipif("fork" not in mp.get_all_start_methods(), reason="there are no forks")
+def test_a_fork_has_threads_of_its_own():
+    """Those that the trials had before it are not there: nobody waits for them."""
+    time = np.linspace(0, 1, 400)
+    trials = [ks.Experiment(time, {}, {x: np.exp(-time)}, {x: 0.1}) for _ in range(8)]
+    problem = ks.Shooting(DECAY, trials, {k: (0, 5)}, initial={x: 1.0}, threads=2)
+    expected, context = problem.cost({k: 1.5}), mp.get_context("fork")
+    problem.cost({k: 1.1})
+    told = context.SimpleQueue()
+    child = context.Process(target=lambda: told.put(problem.cost({k: 1.5})))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0, child.kill()
+    assert told.get() == expected
 
 
 def test_what_is_kept_depends_on_an_unknown():
