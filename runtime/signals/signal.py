@@ -280,7 +280,7 @@ class Signal(Displayed):
     def warn_of_coarse(self, time: Array, what: str, stacklevel: int) -> None:
         """Warn if a parabola in each interval of a grid (N,) [s], which is what steps see of it, is
         off its samples by more than a small share of its range."""
-        if self.between not in ("linear", "cubic"):
+        if self.between not in ("linear", "cubic") or np.array_equal(self.begin, time):
             return
         inside = self.begin[(self.begin > time[0]) & (self.begin < time[-1])]
         if not len(inside) or np.isin(inside, time).all():
@@ -349,8 +349,10 @@ def with_jumps(time: Array, signals: Sequence[Signal]) -> tuple[Array, NDArray[n
 
 
 def with_breaks(time: Array, signals: Sequence[Signal]) -> tuple[Array, NDArray[np.intp]]:
-    """The same with a node at each bend, too, of signals that do not bend very often."""
-    found = [signal.bends(time[0], time[-1]) for signal in signals]
+    """A grid (N,) with one more node at each jump of signals, and at each bend of those that do not
+    bend very often, and where its own nodes are there."""
+    others = [signal for signal in signals if not np.array_equal(signal.begin, time)]
+    found = [signal.bends(time[0], time[-1]) for signal in others]
     within = np.searchsorted(time, np.unique(np.concatenate([np.empty(0), *found])))
     few = np.bincount(within).max(initial=0) <= _MOST_BENDS
     jumps = [signal.jumps(time[0], time[-1]) for signal in signals]

@@ -442,14 +442,17 @@ def eigenvalue(mode: complex) -> str:
 def unstable_steps(raw: RawTrajectories, member: int) -> str:
     """Message for explicit steps of one length that let a mode grow which decays, at the start or
     at the end of a simulation; else empty."""
-    stepper, ends = raw.stepper, raw.ivp.time[[0, 1, -2, -1]]
+    stepper, time = raw.stepper, raw.ivp.time
     if not (stepper.explicit and stepper.fixed):
         return ""
-    for node, step in zip((0, -1), np.diff(ends)[[0, -1]] / raw.ivp.substeps, strict=True):
-        modes = modes_at(raw, node, member)
+    nodes = [0, len(time) - 1]
+    steps = np.diff(time[[0, 1, -2, -1]])[[0, -1]] / raw.ivp.substeps
+    for node, step, modes in zip(nodes, steps, _modes(raw, nodes, member), strict=True):
         mode = modes[np.argmax(np.abs(modes))]
+        if not step * abs(mode) > 1.0:  # or it grows slowly, as of a spring
+            continue
         longest = longest_step(stepper, mode)
-        if longest < step and step * abs(mode) > 1.0:  # else it grows slowly, as of a spring
+        if longest < step:
             return _too_long_for(mode, raw, node, step, longest)
     return ""
 
@@ -491,25 +494,34 @@ def rounded_down(value: float) -> str:
 
 def modes_at(raw: RawTrajectories, node: int, member: int = 0) -> NDArray[np.complex128]:
     """Eigenvalues of d x'/d x [1/s] at a node, by finite differences; NaN if it is not finite."""
-    stepper, ivp, x = raw.stepper, raw.ivp, raw.states[:, member, node]
-    n = len(x)
+    return _modes(raw, [node], member)[0]
+
+
+def _modes(raw: RawTrajectories, nodes: Sequence[int], member: int) -> NDArray[np.complex128]:
+    """These at several nodes, (nodes, n)."""
+    stepper, ivp, x = raw.stepper, raw.ivp, raw.states[:, member, nodes].T
+    count, n = x.shape
     steps = 1e-6 * np.maximum(1.0, np.abs(x))
-    points = x[:, None] + np.hstack([np.diag(steps), -np.diag(steps)])
+    sides = steps[:, None, :] * np.eye(n)  # by the state that is moved
+    points = x[:, None, None, :] + np.stack([sides, -sides], axis=1)
     inputs = [
-        samples[member if len(samples) > 1 else 0, 3 * node if kind == PARABOLA else node]
+        samples[member if len(samples) > 1 else 0, np.multiply(nodes, 3 if kind == PARABOLA else 1)]
         for samples, kind in ivp.inputs
     ]
-    parameters = ivp.parameters[member if len(ivp.parameters) > 1 else 0]
-    given = [np.reshape(row, (-1, 1)) for row in (inputs, parameters, ivp.time[node])]
-    point = [points, *(np.repeat(row, 2 * n, axis=1) for row in given)]
-    if not stepper.about.varying:
-        point[2] = given[1]
+    parameters = ivp.parameters[member if len(ivp.parameters) > 1 else 0][:, None]
+    rows = (np.reshape(inputs, (len(inputs), count)), ivp.time[nodes][None])
+    given = [np.repeat(row, 2 * n, axis=1) for row in rows]
+    if stepper.about.varying:
+        parameters = np.repeat(parameters, 2 * n * count, axis=1)
+    point = [points.reshape(-1, n).T, given[0], parameters, given[1]]
     rates = mapped(stepper.library, "rhs", [*point, *stepper.apart], n)
     with np.errstate(invalid="ignore"):
-        matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
-    if not np.isfinite(matrix).all():
-        return np.full(n, np.nan, dtype=np.complex128)
-    return np.asarray(np.linalg.eigvals(matrix), dtype=np.complex128)
+        up, down = np.moveaxis(rates.T.reshape(count, 2, n, n), 1, 0)
+        slopes = (up - down) / (2.0 * steps[:, :, None])  # by state and rate, of which modes are
+    lost = ~np.isfinite(slopes).all(axis=(1, 2))
+    found = np.linalg.eigvals(np.where(lost[:, None, None], 0.0, slopes)).astype(np.complex128)
+    found[lost] = np.nan
+    return found
 
 
 def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:

@@ -121,8 +121,10 @@ def _wrong(raw: RawTrajectories) -> str:
         return ""
     if len(raw.ivp.time) == 2 and raw.ivp.substeps == 1 and not stepper.adaptive:
         return too_long(raw)
-    words = unstable_steps(raw, 0) or unstable_steps(raw, raw.ivp.members - 1)
-    return f"unstable steps: {words}" if words else ""
+    for member in dict.fromkeys((0, raw.ivp.members - 1)):
+        if words := unstable_steps(raw, member):
+            return f"unstable steps: {words}"
+    return ""
 
 
 def _posed(
