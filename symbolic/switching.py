@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
@@ -35,15 +35,18 @@ _JUMPING = (sp.Piecewise, sp.Heaviside, sp.sign, sp.floor, sp.ceiling, sp.frac, 
 _BENDING = (sp.Abs, sp.Max, sp.Min)
 
 
-def _candidates(model: Model, bending: bool, outputs: Sequence[sp.Expr] = ()) -> set[sp.Basic]:
-    """Expressions that may jump, or have kinks, in equations and outputs and the intermediates that
-    they use."""
-    kinds = (*_JUMPING, *(_BENDING if bending else ()), tabulated)
-    form = model.explicit
-    more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
-    found = parts_of(kinds, *model.through((*model.equations, *outputs)), *more)
+def candidates(expressions: Iterable[sp.Expr], bending: bool) -> set[sp.Basic]:
+    """Parts of expressions that may jump, or have kinks."""
+    found = parts_of((*_JUMPING, *(_BENDING if bending else ()), tabulated), *expressions)
     degree = 1 if bending else 0
     return {e for e in found if not isinstance(e, tabulated) or max(e.record.degrees) <= degree}
+
+
+def _candidates(model: Model, bending: bool, outputs: Sequence[sp.Expr] = ()) -> set[sp.Basic]:
+    """The same in equations and outputs of a model, and the intermediates that they use."""
+    form = model.explicit
+    more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
+    return candidates((*model.through((*model.equations, *outputs)), *more), bending)
 
 
 @lru_cache(maxsize=32)

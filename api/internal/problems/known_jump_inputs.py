@@ -19,7 +19,7 @@ from kinesym.symbolic.jumps import OfKnownTime, Switched, Unevaluated, jumping
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.switching import switched
+from kinesym.symbolic.switching import candidates, switched
 
 #: Note on a trial of unknown duration, on whose grid a known time is anywhere.
 _FREE = (
@@ -108,19 +108,20 @@ def held_in_cost(
     """Jumps of the integrand of an objective as such inputs, too, and the objective with these."""
     model = held.model
     integrand = objective.integrand if isinstance(objective, Objective) else sp.S.Zero
-    moving = [*model.states, *model.inputs]
-    whole, total = model.written_out(integrand), sp.Function("objective")(t)
-    declared = {*moving, *model.parameters, t}
-    if not atoms_of(whole) <= declared or whole.has(sp.Derivative):  # later checks say what is odd
+    moving, whole = [*model.states, *model.inputs], model.through([integrand])
+    declared = {*moving, *model.parameters, t, *(s for s, _ in model.intermediates)}
+    if not candidates(whole, True) or not atoms_of(*whole) <= declared:  # told by later checks
         return held, objective
-    parameters = [p for p in model.parameters if whole.has(p)]
-    cost = Model("objective", [total], moving, parameters, [total.diff(t) - whole])
+    total = sp.Function("objective")(t)
+    equations, about = [total.diff(t) - integrand], (moving, model.parameters)
+    cost = Model("objective", [total], *about, equations, intermediates=model.intermediates)
     found = held_switches(cost, held.trials, unknown, known, insert)
     words = [n.replace("equation 0", "the integrand of the objective") for n in found.notes]
     if not found.names:
         return held._replace(notes=[*held.notes, *words]), objective
     more = [u for u in found.model.inputs if name_of(u) in found.names]
-    rest = replace(objective, integrand=total.diff(t) - found.model.equations[0])
+    paid = found.model.written_out(total.diff(t) - found.model.equations[0])
+    rest = replace(objective, integrand=paid)
     names, before = [*held.names, *found.names], held.before or found.before
     wider = model.extended(inputs=more)
     return HeldSwitches(wider, found.trials, names, held.notes, before), rest
