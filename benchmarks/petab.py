@@ -321,6 +321,7 @@ if __name__ == "__main__":
         "--pypesto", metavar="PYTHON", help="of an environment with pypesto, amici and fides"
     )
     given = parsed(parser)
+    os.environ["OMP_NUM_THREADS"] = "1"
     warnings.simplefilter("ignore")
     words = ", ".join([machine(), *versions(given.pypesto)])
     tasks = []

@@ -101,11 +101,10 @@ class Problem(Displayed):
         """The problem of finding its unknown parameters by simulation: experiments as trials,
         observables as sensors; `problem.shooting().multistart(100)` fits from many starts.
 
-        options : of `Shooting`; default: method "radau-5" with rtol 1e-8 and atol 1e-12,
-        over events, and jumps of the equations, that are at no known times "dormand-
-        prince". Raises `ValueError` for what is simulated and not fitted yet: steady states
-        of models with events, those measured after several periods, and Laplace noise
-        beside normal noise.
+        options : of `Shooting`; default: rtol 1e-8, atol 1e-12, and method "radau-5", or
+        "dormand-prince" where events, or jumps of the equations, are at no known times. Raises
+        `ValueError` for what is simulated and not fitted yet: steady states of models with events,
+        those measured after several periods, and Laplace noise beside normal noise.
         """
         return shooting_of(self.tables, self.file, **options)
 
