@@ -225,7 +225,7 @@ class SmoothTrials(Simulated):
 
     @cached_property
     def _threads(self) -> int:
-        """How many of them: not for so few steps that they cost more than they save."""
+        """Number of threads for trials: one for so few steps that more cost more than they save."""
         least = _STEPS if self._stepper.adaptive else 1
         steps = sum(max(trial.n_nodes, least) for trial in self._fine)
         most = steps * len(self.unknowns.states) // _PER_THREAD

@@ -498,7 +498,7 @@ def modes_at(raw: RawTrajectories, node: int, member: int = 0) -> NDArray[np.com
 
 
 def _modes(raw: RawTrajectories, nodes: Sequence[int], member: int) -> NDArray[np.complex128]:
-    """These at several nodes, (nodes, n)."""
+    """Eigenvalues as `modes_at` at several nodes, (nodes, n)."""
     stepper, ivp, x = raw.stepper, raw.ivp, raw.states[:, member, nodes].T
     count, n = x.shape
     steps = 1e-6 * np.maximum(1.0, np.abs(x))
@@ -518,7 +518,7 @@ def _modes(raw: RawTrajectories, nodes: Sequence[int], member: int) -> NDArray[n
     with np.errstate(invalid="ignore"):
         up, down = np.moveaxis(rates.T.reshape(count, 2, n, n), 1, 0)
         slopes = (up - down) / (2.0 * steps[:, :, None])  # by state and rate, of which modes are
-    lost = ~np.isfinite(slopes).all(axis=(1, 2))
+    lost: NDArray[np.bool_] = np.asarray(~np.isfinite(slopes).all(axis=(1, 2)))
     found = np.linalg.eigvals(np.where(lost[:, None, None], 0.0, slopes)).astype(np.complex128)
     found[lost] = np.nan
     return found
