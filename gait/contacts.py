@@ -23,7 +23,7 @@ from kinesym.gait.events import (
 from kinesym.gait.gaps import runs
 from kinesym.gait.pressure import PressureTransfer
 from kinesym.gait.sharing import FLIGHT
-from kinesym.gait.tables import File, csv_cells, numbers_of
+from kinesym.gait.tables import File, check_columns, csv_cells, numbers_of
 from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.low_pass import low_pass
@@ -253,10 +253,7 @@ def read_contacts(path: File) -> list[Contact]:
     make no `Contact`.
     """
     cells = csv_cells(path)
-    for head in ("foot", "begin", "end"):
-        if head not in cells.names:
-            known = ", ".join(cells.names)
-            raise ValueError(f"{path}, line 1 lacks the column {head}; there are {known}")
+    check_columns(path, cells, ("foot", "begin", "end"))
     numbers = numbers_of(path, cells.part(["begin", "end"]))
     lines, feet = [*cells.rows], [foot for (foot,) in cells.part(["foot"]).rows.values()]
     heights, seats = np.zeros(len(feet)), ["no"] * len(feet)
