@@ -44,7 +44,8 @@ from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.minimising import best_optimizer
-from kinesym.runtime.shooting.optimizers import OPTIMIZERS, Chosen
+from kinesym.runtime.shooting.optimizers import OPTIMIZERS
+from kinesym.runtime.shooting.scaled import Chosen
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed

@@ -28,7 +28,7 @@ from report import leave, machine, parsed
 import kinesym as ks
 from kinesym.internal.fitting.ladder import BUDGET, Climb
 from kinesym.internal.fitting.shooting_ladder import by_homotopy
-from kinesym.runtime.shooting.optimizers import Chosen
+from kinesym.runtime.shooting.scaled import Chosen
 
 #: How far the parameters of a start are off, at most; relative difference from the best objective.
 FACTOR, NEAR = 4.0, 1e-6

@@ -8,8 +8,8 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.density import Misfit, Sloped
-from kinesym.runtime.shooting.optimizers import log_of
 from kinesym.runtime.shooting.residuals import measured
+from kinesym.runtime.shooting.scaled import log_of
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 

@@ -24,9 +24,10 @@ from kinesym.runtime.shooting.minimising import (
     minimised,
     sizes,
 )
-from kinesym.runtime.shooting.optimizers import Chosen, Endpoint, checked
 from kinesym.runtime.shooting.residuals import residuals_of
+from kinesym.runtime.shooting.scaled import Chosen, Endpoint
 from kinesym.runtime.shooting.sides import side_of
+from kinesym.runtime.shooting.stationary import checked
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.covariance import Confidence

@@ -15,7 +15,8 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.fit import Step, typical_sizes
-from kinesym.runtime.shooting.optimizers import OPTIMIZERS, Chosen, Endpoint, Minimisation, minimise
+from kinesym.runtime.shooting.optimizers import OPTIMIZERS, minimise
+from kinesym.runtime.shooting.scaled import Chosen, Endpoint, Minimisation
 from kinesym.runtime.shooting.sides import at_kinks, side_of
 from kinesym.runtime.shooting.trials import Simulated
 

@@ -9,7 +9,7 @@ from kinesym.internal.problems import observer
 from kinesym.runtime.results.diagnostics import ChannelCheck
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.minimising import Minimised
-from kinesym.runtime.shooting.optimizers import Endpoint
+from kinesym.runtime.shooting.scaled import Endpoint
 from kinesym.runtime.signals.timed import TimedSamples
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.declared import Explicit

@@ -19,7 +19,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.shooting.optimizers import Minimisation
+from kinesym.runtime.shooting.scaled import Minimisation
 from kinesym.runtime.summary import listed
 
 #: Largest violation of the conditions of optimality that still counts as a solution [-]; of the

@@ -46,8 +46,8 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.inference import ShootingInference
-from kinesym.runtime.shooting.optimizers import Chosen
 from kinesym.runtime.shooting.residuals import measured
+from kinesym.runtime.shooting.scaled import Chosen
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.signals.experiment import Experiment, key_name
 from kinesym.runtime.signals.planned import unbounded

@@ -14,7 +14,7 @@ from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trials import better, only_noise_is_left
 from kinesym.runtime.shooting.minimising import Minimised
-from kinesym.runtime.shooting.optimizers import Chosen
+from kinesym.runtime.shooting.scaled import Chosen
 from kinesym.runtime.status import Solve
 
 #: Difference of merits, over the objective, up to which two fits are the same.

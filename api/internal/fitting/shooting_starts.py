@@ -27,7 +27,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.batched_squares import Iterates, Problem, Rows, Squares, minimised
 from kinesym.runtime.shooting.batched_trials import SideBySide, members_of_group
 from kinesym.runtime.shooting.identification import Identification
-from kinesym.runtime.shooting.optimizers import Chosen, Scale, log_of
+from kinesym.runtime.shooting.scaled import Chosen, Scale, log_of
 from kinesym.runtime.shooting.smooth_trials import SmoothTrials
 from kinesym.runtime.simulation.stepper import Diverged, Stepper
 from kinesym.runtime.status import Solve

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kinesym.runtime.shooting.optimizers import Chosen, Minimisation, minimise
+from kinesym.runtime.shooting.optimizers import minimise
+from kinesym.runtime.shooting.scaled import Chosen, Minimisation
 from kinesym.runtime.status import Solve
 
 SLOPES = np.vander(np.linspace(0.0, 1.0, 40), 3)
