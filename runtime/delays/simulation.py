@@ -40,6 +40,8 @@ _MANY = 14
 _ENOUGH = 4
 #: Largest width of a window without iteration [steps].
 _MOST_AT_ONCE = 16_384
+#: Rounding of times, relative to the shortest delay, above which steps are not chosen.
+_FINE = 3e-11
 #: Parts into which an adaptive method cuts a step of the grid, at most.
 _CUTS = 8
 #: Cuts of the steps of a window in turn, at most.
@@ -73,6 +75,20 @@ def simulated_with_past(
         return march.result(), march.past
 
 
+def _check_rounding(stepper: Stepper, problem: DelayProblem) -> None:
+    """Raise `ValueError` for times that are rounded too much for the defects of steps that a method
+    chooses."""
+    time = problem.ivp.time
+    late = max(min(d.low for d in problem.delays), float(np.diff(time).min()))
+    rounding = float(np.spacing(np.abs(time).max()))
+    if rounding > _FINE * late:
+        raise ValueError(
+            f"{stepper.loop} chooses its steps by delays, for which times near {time[-1]:.4g} s, "
+            f"rounded to {rounding:.1g} s, are too coarse: let the time begin at 0, or use "
+            "method='rk4'"
+        )
+
+
 class _March:
     """Simulation in progress. grid : the nodes, of which `node` is reached."""
 
@@ -84,6 +100,8 @@ class _March:
                 f"model {about.model} has delays, and no explicit rates by which {stepper.loop} "
                 "could choose its steps; use method='radau-3'"
             )
+        if stepper.adaptive:
+            _check_rounding(stepper, problem)
         times = np.array([one.time for one in problem.breaks])
         self._grid = inserted(with_substeps(ivp.time, ivp.substeps), times)
         self._node = 0

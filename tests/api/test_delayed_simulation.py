@@ -323,6 +323,29 @@ def test_a_delay_that_leaves_its_range_ends_the_run():
     assert 0.4 < run.time[-1] <= 0.5
 
 
+def test_a_run_goes_on_with_its_past_only():
+    time = np.linspace(0.0, 2.0, 41)
+    first = ks.simulate(DECAY, time, {x: 1.0}, method="dormand-prince")
+    with pytest.raises(
+        ValueError, match="x has a delay, and the state to go on from does not hold"
+    ):
+        ks.simulate(DECAY, 2.0 + time, first.final)
+    past = ks.Signal(first.time, first["x"], "cubic")
+    more = ks.simulate(DECAY, 2.0 + time, first.final, history={x: past}, method="dormand-prince")
+    np.testing.assert_allclose(more["x"], decay(2.0 + time), atol=5e-6)
+
+
+@pytest.mark.parametrize("method", ["dormand-prince", "radau-5"])
+def test_steps_are_chosen_where_times_are_fine_enough(method):
+    time = np.linspace(0.0, 6.0, 61)
+    run = ks.simulate(DECAY, 1e5 + time, {x: 1.0}, method=method)
+    np.testing.assert_allclose(run["x"], decay(time), atol=1e-8)
+    with pytest.raises(ValueError, match=r"times near 1.7e\+09 s, rounded to 2e-07 s, are too"):
+        ks.simulate(DECAY, 1.7e9 + time, {x: 1.0}, method=method)
+    run = ks.simulate(DECAY, 1.7e9 + time, {x: 1.0}, method="rk4")
+    np.testing.assert_allclose(run["x"], decay(time), atol=1e-6)
+
+
 SHORT = ks.Signal([-0.2, 0.0], [1.0, 1.0])
 GRID = np.linspace(0.0, 1.0, 11)
 

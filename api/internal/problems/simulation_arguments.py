@@ -114,6 +114,9 @@ def simulation_arguments(
     signals = _inputs(grid, names, inputs)
     of_all = {name: s for name, s in signals.items() if isinstance(s, Signal)}
     check_known_variables(system.tables, of_all, grid)
+    before = _history(model, history, float(grid[0]))
+    if start is not None:
+        _check_past(model, start.time, {**of_all, **before})
     return SimulationArguments(
         time=grid,
         initial=values,
@@ -125,7 +128,7 @@ def simulation_arguments(
         progress=progress,
         start=start,
         pressing=pressing,
-        history=_history(model, history, float(grid[0])),
+        history=before,
         following=follows,
     )
 
@@ -246,6 +249,18 @@ def _history(model: Model, given: Any, start: float) -> dict[str, Signal]:
         raise ValueError(f"model {model.name} has no delays, for which a history is")
     found = history_of(by_name({} if given is None else given, late, "history"), start)
     return known_history(found, "a simulation")
+
+
+def _check_past(model: Model, start: float, known: Mapping[str, Signal]) -> None:
+    """Raise `ValueError` for a delayed signal of which a state to go on from leaves the past
+    unknown."""
+    for name in dict.fromkeys(name_of(delay.signal) for delay in model.delays):
+        if name not in known or not known[name].span[0] < start:
+            raise ValueError(
+                f"{name} has a delay, and the state to go on from does not hold its past: give "
+                f"history={{{name}: ks.Signal(run.time, run[{name!r}], 'cubic')}} of the run "
+                "before, or simulate all of it as one run"
+            )
 
 
 def _known(value: Any, grid: Array, what: str) -> Signal:
