@@ -67,8 +67,8 @@ def simulate(
     inputs : each a number, (N,) with straight lines between the nodes, or a `Signal` at times of
         its own; for an ensemble also (M, N), or a list of M signals. Jumps are hit exactly, as are
         those of equations at times that parameters tell, as of `Heaviside(t - p)`, and steps end
-        about pulses and smooth steps of time that are narrow, as of `tanh((t - p) / w)`, and where
-        straight lines bend. Between two nodes a cubic signal is a parabola through its values there
+        about pulses and smooth steps of time that are narrow, as of `tanh((t - p) / w)`, single
+        ones or trains, and where straight lines bend. Between two nodes a cubic signal is a parabola through its values there
         and halfway, and a warning says where that misses it; in a system with events it is what it
         is.
     method : "rk4", the classical method of order 4 (default); "dormand-prince", adaptive, of order

@@ -108,6 +108,31 @@ def test_too_many_places_are_said():
         ks.simulate(model(pulse), time, {x: 0.0}, {a: places}, method="dormand-prince")
 
 
+TRAINS = {
+    "gaussians": sp.exp((sp.cos(2 * sp.pi * ks.t / a) - 1) / w**2),
+    "lorentzians": w / (w**2 + sp.sin(sp.pi * ks.t / a) ** 2),
+    "boxes": 1 + sp.tanh((sp.cos(2 * sp.pi * ks.t / a) - 1 + w) / w**2),
+    "of a remainder": sp.exp(-(((sp.Mod(ks.t, a) - a / 3) / w) ** 2)),
+}
+
+
+@pytest.mark.parametrize("name", TRAINS)
+@pytest.mark.parametrize("method", ["dormand-prince", "radau-5"])
+def test_trains_of_narrow_pulses_are_not_passed(name, method):
+    """Of a period of 1.3 s; by quadrature about the middle of each."""
+    train, time, numbers = TRAINS[name], np.linspace(0.0, 10.0, 5), {a: 1.3, w: 0.003}
+    run = ks.simulate(model(train), time, {x: 0.0}, numbers, method=method)
+    f = sp.lambdify((ks.t, a, w), train, "numpy")
+    middle = 1.3 / 3 * (name == "of a remainder") + 1.3 * np.arange(-1.0, 9.0)
+    apart = middle[:, None] + 0.05 * np.array([-8, -2, -0.4, -0.1, -0.01, 0, 0.01, 0.1, 0.4, 2, 8])
+    edges = np.unique(np.clip(apart, 0.0, 10.0))
+    true = sum(
+        quad(lambda s: f(s, 1.3, 0.003) * np.exp((s - 10) / 10), *pair, epsabs=1e-13)[0]
+        for pair in pairwise(edges)
+    )
+    assert run["x"][-1] == pytest.approx(true, rel=1e-5)
+
+
 def test_what_is_no_pulse_of_time_is_none():
     y = ks.dynamicsymbols("y")
     for rate in (

@@ -13,6 +13,7 @@ import numpy as np
 from kinesym.base.quiet import warn
 from kinesym.internal.problems.simulation_arguments import Input, SimulationArguments
 from kinesym.internal.problems.switch_times import signals
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.signal import Signal
@@ -20,17 +21,21 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.jumps import Unevaluated, of_time, of_time_alone
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
-from kinesym.symbolic.pulses import pulsed
+from kinesym.symbolic.pulses import Pulsed, pulsed
 from kinesym.symbolic.switching import switched
 
 _Run = TypeVar("_Run", bound=Trajectory | Ensemble)
 
 #: Most times at which members of an ensemble jump that become ends of the steps of all.
 _MOST_APART = 2000
+#: Most times about the pulses of a single run.
+_MOST_TIMES = 20_000
 #: Ends of steps about a pulse, in widths from its middle.
 _ABOUT = np.array([-6.0, -2.0, 0.0, 2.0, 6.0])
 #: Widths that a run must have to be split at a pulse: a wider pulse is not stepped over.
 _WIDE = 10.0
+#: Widths that a period must have to be split at its pulses.
+_RARE = 30.0
 
 
 def timed(
@@ -41,7 +46,7 @@ def timed(
     parameter moves.
 
     Raises `ValueError` for too many jumps, naming the expression."""
-    return _at_pulses(*_switching(system, given, alone))
+    return _switching(*_at_pulses(system, given), alone)
 
 
 def _switching(
@@ -83,19 +88,15 @@ def _at_pulses(
         return system, given
     begin, end = float(given.time[0]), float(given.time[-1])
     try:
-        first, last = found.at(np.array([begin, end]), given.parameters).swapaxes(0, 1)
+        times = np.union1d(_about_pulses(found, given), _about_trains(found, given))
     except (NameError, TypeError, ArithmeticError):  # NumPy does not have it
         return system, given
-    narrow = np.isfinite(first) & np.isfinite(last) & (np.abs(last - first) > _WIDE)
-    if not narrow.any():
-        return system, given
-    shares = (_ABOUT[:, None] - first[narrow]) / (last - first)[narrow]
-    times = begin + np.unique(shares[(shares > 0.0) & (shares < 1.0)]) * (end - begin)
-    if len(times) > _MOST_APART:
+    times = times[(times > begin) & (times < end)]
+    if len(times) > (_MOST_APART if given.members else _MOST_TIMES):
         warn(
-            f"{found.pulses[0].said} is a narrow pulse or step of time, one of {len(times)} times "
-            "at which steps would end, too many: steps that choose their length may pass it "
-            "unseen; simulate less time or fewer members at a time",
+            f"{(*found.pulses, *found.trains)[0].said} is a narrow pulse or step of time, one of "
+            f"{len(times)} times at which steps would end, too many: steps that choose their "
+            "length may pass it unseen; simulate less time or fewer members at a time",
             stacklevel=4,
         )
         return system, given
@@ -104,6 +105,28 @@ def _at_pulses(
     ends = Signal(np.append(begin, times), np.arange(len(times) + 1.0), between="held")
     made = found.model if isinstance(system, Model) else _with_model(system, found.model)
     return made, replace(given, inputs={**given.inputs, found.name: ends})
+
+
+def _about_pulses(found: Pulsed, given: SimulationArguments) -> Array:
+    """Times about narrow pulses and steps, of all members."""
+    if not found.pulses:
+        return np.zeros(0)
+    begin, end = float(given.time[0]), float(given.time[-1])
+    first, last = found.at(np.array([begin, end]), given.parameters).swapaxes(0, 1)
+    narrow = np.isfinite(first) & np.isfinite(last) & (np.abs(last - first) > _WIDE)
+    shares = (_ABOUT[:, None] - first[narrow]) / (last - first)[narrow]
+    return begin + np.unique(shares[(shares > 0.0) & (shares < 1.0)]) * (end - begin)
+
+
+def _about_trains(found: Pulsed, given: SimulationArguments) -> Array:
+    """Times about the narrow ones of pulses and steps that repeat, of all members."""
+    begin, end, times = float(given.time[0]), float(given.time[-1]), [np.zeros(0)]
+    count = (given.members or 1) if found.trains else 0
+    for numbers in {tuple(_numbers(given, k).items()) for k in range(count)}:
+        for at, width, period in found.places_of_trains(begin, end, dict(numbers)):
+            narrow = _RARE * width < min(period, end - begin)
+            times.append((at[narrow] + _ABOUT[:, None] * width[narrow]).ravel())
+    return np.unique(np.concatenate(times))
 
 
 def without_inputs(run: _Run, names: Collection[str]) -> _Run:
