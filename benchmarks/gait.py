@@ -38,7 +38,7 @@ from kinesym.codegen.stepping import stepper
 from kinesym.examples.studies import gait as example
 from kinesym.gait.angles import in_turn, states
 from kinesym.gait.body import _inverse
-from kinesym.gait.cadence import low_pass_of
+from kinesym.gait.cutoffs import low_pass_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Trial, landmarks

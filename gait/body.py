@@ -11,15 +11,14 @@ from numpy.typing import ArrayLike
 
 from kinesym.base.checks import check_choice, listed_of, mapping, naming, shown, suggest
 from kinesym.base.notebook import Displayed
-from kinesym.codegen.evaluate import model_outputs
 from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, Skeleton
 from kinesym.gait.kinematics import Samples, Spline
+from kinesym.gait.marker_inputs import functions_of
 from kinesym.gait.tables import File, records
 from kinesym.gait.tracking import track
 from kinesym.gait.wrench import Wrench
-from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.step_options import METHODS
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import (
@@ -33,7 +32,6 @@ from kinesym.models.whole_body import (
 )
 from kinesym.runtime.arrays import Array, time_grid
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.library.manifest import Built
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
 
@@ -193,18 +191,9 @@ class _Structure:
 
 @lru_cache(maxsize=8)
 def _inverse(structure: _Structure) -> Functions:
-    return _outputs(inverse_dynamics(structure.tree))
+    return functions_of(inverse_dynamics(structure.tree))
 
 
 @lru_cache(maxsize=8)
 def _forward(structure: _Structure) -> Model:
     return forward_dynamics(structure.tree)
-
-
-def _outputs(model: Model) -> Functions:
-    """The outputs of a model alone: inverse dynamics needs no equations of motion."""
-    return Functions(realise(model_outputs(model)), _no_jacobians)
-
-
-def _no_jacobians() -> Built:
-    raise ValueError("inverse dynamics has no Jacobians; compile the model of the tree")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kinesym.gait.check_plates import check_empty, check_lag
 from kinesym.gait.checks import Check, Finding, Panel, judged
-from kinesym.gait.events import contacts_from_wrench, distance_to_line
+from kinesym.gait.events import contacts_from_wrench, distance_to_line, during
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.names import segments_of_foot
 from kinesym.gait.natural.body import G, NaturalBody
@@ -142,7 +142,7 @@ def check_under(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
     found = []
     for foot, plate in plates.items():
         for contact in contacts_from_wrench(foot, plate):
-            here = (moved.time >= contact.begin) & (moved.time <= contact.end)
+            here = during(contact, moved.time)
             if here.sum() < 5:
                 continue
             grid = moved.time[here]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.gait.checks import Finding, judged
-from kinesym.gait.events import Phase
+from kinesym.gait.events import Phase, during
 from kinesym.gait.shared_reaction import Sharing
 from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import PRESSING, Wrench
@@ -57,11 +57,11 @@ def check_exchanged(
     exchanged: for how long."""
     time, found = total.time, []
     for phase in phases:
-        within = np.flatnonzero((time >= phase.begin) & (time <= phase.end))
-        if len(phase.feet) != 1 or len(within) < 2:
+        here = np.flatnonzero(during(phase, time))
+        if len(phase.feet) != 1 or len(here) < 2:
             continue
-        needed = float(total.force[2, within].mean())
-        other = bearing(plates, phase.feet[0], within, needed)
+        needed = float(total.force[2, here].mean())
+        other = bearing(plates, phase.feet[0], here, needed)
         if other:
             says = (
                 f"{phase.feet[0]!r} stands alone from {phase.begin:.3f} to {phase.end:.3f} s, but "

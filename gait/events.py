@@ -122,6 +122,17 @@ class Cycle:
         return tuple(phase for phase in self.phases if phase.double)
 
 
+def during(one: Contact | Phase, time: Array) -> NDArray[np.bool_]:
+    """Samples at times (N,) of a contact or phase."""
+    return np.asarray((time >= one.begin) & (time <= one.end))
+
+
+def is_loaded(plate: Wrench, contact: Contact) -> bool:
+    """Whether a plate is loaded most of a contact."""
+    here = during(contact, plate.time)
+    return bool(here.any() and np.mean(plate.force[2, here] > THRESHOLD) > 0.5)
+
+
 # -- contacts ---------------------------------------------------------------------------------
 
 
@@ -230,7 +241,6 @@ def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Co
 
     Such as contacts from plates, with contacts from markers where a foot steps beside them.
     """
-
     contacts = listed_of(contacts, Contact, "contacts")
     others = listed_of(others, Contact, "other contacts")
 
@@ -238,8 +248,7 @@ def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Co
         own = (c for c in contacts if c.foot == one.foot)
         return all(one.begin >= c.end or c.begin >= one.end for c in own)
 
-    found = [*contacts, *(one for one in others if free(one))]
-    return sorted(found, key=lambda contact: (contact.begin, contact.end))
+    return in_order([*contacts, *(one for one in others if free(one))])
 
 
 def in_order(contacts: Iterable[Contact]) -> list[Contact]:
@@ -403,7 +412,7 @@ def assign_plates(
         centre = plate.cop(height, threshold)
         stances = contacts_from_wrench(name, plate, threshold)
         for contact, keep in zip(stances, _stretches(plate, stances), strict=True):
-            inside = (plate.time >= contact.begin) & (plate.time <= contact.end)
+            inside = during(contact, plate.time)
             _check_covered(name, contact, grid)
             seen = (plate.time >= grid[0]) & (plate.time <= grid[-1])
             pressed = inside & seen & np.isfinite(centre[0])
@@ -452,7 +461,7 @@ def _stretches(plate: Wrench, stances: Sequence[Contact]) -> list[NDArray[np.boo
     limits = [-np.inf, *(0.5 * (one.end + two.begin) for one, two in pairwise(stances)), np.inf]
     found = []
     for contact, (low, high) in zip(stances, pairwise(limits), strict=True):
-        inside = np.flatnonzero((time >= contact.begin) & (time <= contact.end))
+        inside = np.flatnonzero(during(contact, time))
         idle = np.flatnonzero(~pressing)
         before, after = idle[idle < inside[0]], idle[idle > inside[-1]]
         start = time[before[-1] if len(before) else 0]

@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike
 
 from kinesym.base.checks import Named, check_kind, finite, mapping
 from kinesym.base.notebook import Displayed
-from kinesym.gait.check_contacts import check_landings, check_seated
 from kinesym.gait.checks import warn_of
-from kinesym.gait.contacts import contacts_of, flying, seated
-from kinesym.gait.events import Contact, distance_to_line, in_order, nearest_on_line
-from kinesym.gait.point_forces import STANDING, point_forces
-from kinesym.gait.pressure import HEEL, PressureTransfer, upwards
+from kinesym.gait.contacts import check_landings, check_seated, contacts_of, flying, seated
+from kinesym.gait.events import Contact, distance_to_line, during, in_order, nearest_on_line
+from kinesym.gait.pressure import HEEL, STANDING, PressureTransfer, point_forces, upwards
 from kinesym.gait.shared_reaction import Sharing
 from kinesym.gait.sharing import FLIGHT, share
 from kinesym.gait.sharing_methods import Method
@@ -290,7 +288,7 @@ def _astray(shared: Sharing, feet: PressureTransfer) -> float:
         if len(phase.feet) != 1:
             continue
         centre = shared.total.cop(feet.surface(phase.feet[0], time))
-        alone = (time >= phase.begin) & (time <= phase.end) & np.isfinite(centre[0])
+        alone = during(phase, time) & np.isfinite(centre[0])
         alone &= shared.total.force[2] > 0.5 * shared.weight
         if alone.any():
             heel, toe = (between(time[alone], feet.time, p) for p in feet.places[phase.feet[0]])
@@ -305,11 +303,11 @@ def _unsure(shared: Sharing, feet: PressureTransfer, astray: float) -> Array:
     time, found = shared.total.time, np.full(len(shared.total.time), SHARE)
     off = _error(astray)
     for phase in shared.phases:
-        within = (time >= phase.begin) & (time <= phase.end)
-        if phase.double and phase.end - phase.begin > STANDING and within.any():
+        here = during(phase, time)
+        if phase.double and phase.end - phase.begin > STANDING and here.any():
             middles = (np.mean(feet.places[foot], axis=0)[:2] for foot in phase.feet)
-            one, other = (between(time[within], feet.time, middle) for middle in middles)
-            found[within] = np.maximum(SHARE, off / np.maximum(np.hypot(*(one - other)), off))
+            one, other = (between(time[here], feet.time, middle) for middle in middles)
+            found[here] = np.maximum(SHARE, off / np.maximum(np.hypot(*(one - other)), off))
     return found
 
 
@@ -365,10 +363,9 @@ def _std(
     time, force = shared.total.time, shared[foot].force
     near, down = np.zeros(len(time), bool), np.zeros(len(time), bool)
     for phase in shared.phases:
-        within = (time >= phase.begin - TIMING) & (time <= phase.end + TIMING)
-        down |= within & (foot in phase.feet)
-        if len(phase.feet) != 1:
-            near |= within
+        around = (time >= phase.begin - TIMING) & (time <= phase.end + TIMING)
+        down |= around & (foot in phase.feet)
+        near |= around & (len(phase.feet) != 1)
     total = np.abs(shared.total.force[2])
     part = np.clip(force[2] / np.maximum(total, 1.0), 0.0, 1.0)
     anything = np.sqrt(1.0 / 12.0 + (part - 0.5) ** 2)  # all shares from 0 to 1 are as likely

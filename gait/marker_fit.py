@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import Named, check_kind
-from kinesym.gait.filters import Butterworth, smoother_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.marker_inputs import (
     Placed,
@@ -29,6 +28,7 @@ from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
 from kinesym.gait.marker_steps import HELD, MarkerMinimum, knowledge, median_noise, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
+from kinesym.gait.smoothing import Butterworth, smoother_of
 from kinesym.runtime.arrays import Array, mean_of_known
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots

@@ -20,8 +20,8 @@ from kinesym.base.checks import Renamed, check_text, finite, suggest
 from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
 from kinesym.gait.checks import warn
-from kinesym.gait.filters import Smoother, smoother_of
 from kinesym.gait.gaps import by_clusters, by_splines, runs
+from kinesym.gait.smoothing import Smoother, smoother_of
 from kinesym.gait.writers import write_trc
 from kinesym.runtime.arrays import AXES, Array, one_number, real_array, time_grid
 from kinesym.runtime.results.plot import subplots

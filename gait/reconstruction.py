@@ -21,12 +21,11 @@ from kinesym.base.checks import (
 )
 from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import check_angles
-from kinesym.gait.cadence import low_pass_of
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers
 from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, Finding, Panel, warn_of
-from kinesym.gait.filters import Butterworth, Smoother, smoother_of
+from kinesym.gait.cutoffs import Residuals, low_pass_of, residual_analysis
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.markers import FARTHEST, Markers, closed, why_open
 from kinesym.gait.natural.body import NaturalBody
@@ -39,7 +38,6 @@ from kinesym.gait.relations import (
     names_in,
     names_seen,
 )
-from kinesym.gait.residuals import Residuals, residual_analysis
 from kinesym.gait.segment_fit import (
     Fitted,
     fit,
@@ -47,7 +45,7 @@ from kinesym.gait.segment_fit import (
     segments_from_landmarks,
     start_of,
 )
-from kinesym.gait.smoothing import noise_of
+from kinesym.gait.smoothing import Butterworth, Smoother, noise_of, smoother_of
 from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array, real_array

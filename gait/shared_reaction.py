@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.base.notebook import Displayed
-from kinesym.gait.events import Phase
+from kinesym.gait.events import Phase, during
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
@@ -79,10 +79,10 @@ class Sharing(Displayed):
         size = 100.0 * np.linalg.norm(self.shares(), axis=0)
         moment = np.linalg.norm(self.correction.about(np.nan_to_num(self.total.cop())), axis=0)
         for phase in self.phases:
-            within = (self.total.time >= phase.begin) & (self.total.time <= phase.end)
-            if not within.any():
+            here = during(phase, self.total.time)
+            if not here.any():
                 continue
-            known = within & self.measured
+            known = here & self.measured
             what = "not measured"
             if known.any():
                 what = f"rms {_rms(size[known]):.1f}, largest {size[known].max():.1f}, "
