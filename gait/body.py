@@ -9,7 +9,15 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.base.checks import check_choice, listed_of, mapping, naming, shown, suggest
+from kinesym.base.checks import (
+    check_choice,
+    check_known,
+    listed_of,
+    mapping,
+    naming,
+    pair,
+    shown,
+)
 from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
@@ -76,12 +84,11 @@ class Body(Displayed):
         names = [row.name for row in self.segments]
         for joint, segment in mapping(self.joints, "joints").items():
             if JOINTS.get(joint) != segment:  # the usual ones may be missing
-                _check_segment(f"joint {joint!r}", segment, names)
-        for foot, pair in mapping(self.feet, "feet").items():
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise ValueError(f"foot {foot!r} is of two segments, got {shown(pair)}")
-            for segment in pair if FEET.get(foot) != tuple(pair) else ():
-                _check_segment(f"foot {foot!r}", segment, names)
+                check_known(segment, names, f"joint {joint!r}: there is no segment {segment!r}")
+        for foot, ends in mapping(self.feet, "feet").items():
+            parts = pair(ends, f"foot {foot!r} is of two segments")
+            for segment in parts if FEET.get(foot) != parts else ():
+                check_known(segment, names, f"foot {foot!r}: there is no segment {segment!r}")
 
     def __repr__(self) -> str:
         return f"<body of {len(self.segments)} segments, {self.skeleton.mass:g} kg>"
@@ -168,11 +175,6 @@ class Body(Displayed):
         numbers = self._structure.tree.values
         reference = course(grid)
         return track(_forward(self._structure), numbers, needed, reference, control, method)
-
-
-def _check_segment(what: str, segment: str, names: Sequence[str]) -> None:
-    if segment not in names:
-        raise ValueError(f"{what}: there is no segment {segment!r}; {suggest(segment, names)}")
 
 
 class _Structure:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kinesym.base import checks
-from kinesym.base.checks import Named, check_choice, check_kind, listed_of, naming, shown, suggest
+from kinesym.base.checks import Named, check_choice, check_kind, listed_of, naming, shown
 from kinesym.base.extras import required
 from kinesym.base.files import replacing
 from kinesym.base.notebook import Displayed
@@ -377,8 +377,7 @@ def write_c3d(
         _add_plates(file, markers, given, back, height)
     _add_events(file, listed_of(contacts, Contact, "contacts"))
     for what, value in checks.mapping(person or {}, "person").items():
-        if what not in _WRITTEN:
-            raise ValueError(f"person has no {what!r}; {suggest(what, _WRITTEN)}")
+        checks.check_known(what, _WRITTEN, f"person has no {what!r}")
         for name, scale in _WRITTEN[what]:
             file.add_parameter("PROCESSING", name, [scale * checks.positive(value, what)])
     with replacing(path) as beside:

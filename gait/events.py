@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Real
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,7 @@ from kinesym.base.checks import (
     finite,
     listed_of,
     mapping,
+    pair,
     positive,
     shown,
 )
@@ -37,6 +39,8 @@ SHORTEST = 0.05
 NEAR = 0.1
 #: Share of a contact for which places of the feet must be known.
 COVERED = 0.5
+#: Heel and toe of feet by name, (3, N) each [m].
+Feet: TypeAlias = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 @dataclass(frozen=True)
@@ -372,7 +376,7 @@ class Step:
 def assign_plates(
     plates: Mapping[str, Wrench],
     time: ArrayLike,
-    feet: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    feet: Feet,
     threshold: float = THRESHOLD,
     near: float = NEAR,
     height: float = 0.0,
@@ -393,17 +397,8 @@ def assign_plates(
         raise ValueError("give at least one plate and one foot")
     for plate in plates.values():
         check_kind(plate, Wrench, "kinesym.gait")
-    for foot, pair in feet.items():
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(
-                f"foot {foot!r} is given by its heel and toe, each (3, N), got {shown(pair)}"
-            )
-    near = finite(near, "near")
-    grid = time_grid(time)
-    lines = {
-        foot: [vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid)]
-        for foot, (heel, toe) in feet.items()
-    }
+    near, grid = finite(near, "near"), time_grid(time)
+    lines = heels_and_toes(feet, grid)
     warn_of([one for name, plate in plates.items() for one in check_empty(name, plate)])
     first = next(iter(plates.values()))
     sums = Named("foot", {foot: Wrench.zero(first.time) for foot in feet})
@@ -418,14 +413,24 @@ def assign_plates(
             pressed = inside & seen & np.isfinite(centre[0])
             here = plate.time[pressed]
             apart = {
-                foot: distance_to_line(centre[:2, pressed], *(between(here, grid, x) for x in pair))
-                for foot, pair in lines.items()
+                foot: distance_to_line(centre[:2, pressed], *(between(here, grid, x) for x in ends))
+                for foot, ends in lines.items()
             }
             foot = _owner(contact, apart, plate.force[2, pressed], near)
             share = plate.force[2, pressed] / plate.force[2, pressed].sum()
             steps.append(Step(name, foot, contact.begin, contact.end, float(share @ apart[foot])))
             sums[foot] = sums[foot] + plate.scaled(keep.astype(np.float64))
     return sums, sorted(steps, key=lambda step: (step.begin, step.plate))
+
+
+def heels_and_toes(feet: Feet, time: Array) -> dict[str, tuple[Array, Array]]:
+    """Positions (3, N) of heel and toe of feet by name, checked."""
+    found = {}
+    for foot, ends in mapping(feet, "feet").items():
+        heel, toe = pair(ends, f"foot {foot!r} is given by its heel and toe, each (3, N)")
+        rows = vectors(f"heel of {foot!r}", heel, time), vectors(f"toe of {foot!r}", toe, time)
+        found[foot] = rows
+    return found
 
 
 def _owner(contact: Contact, apart: Mapping[str, Array], load: Array, near: float) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from scipy.interpolate import interp1d
 
 from kinesym.base import checks
 from kinesym.base.checks import Named, check_kind, naming, suggest
@@ -390,8 +391,7 @@ def held(centre: Array, height: float) -> Array:
     known = np.flatnonzero(~np.isnan(centre[0]))
     if not known.size:
         return np.outer([0.0, 0.0, height], np.ones(centre.shape[1]))
-    k = np.arange(centre.shape[1])
-    after = np.clip(np.searchsorted(known, k), 0, len(known) - 1)
-    before = np.clip(after - 1, 0, None)
-    nearer = k - known[before] < known[after] - k
-    return centre[:, known[np.where(nearer, before, after)]]
+    nearest = interp1d(
+        known, centre[:, known], "nearest-up", bounds_error=False, fill_value="extrapolate"
+    )
+    return np.asarray(nearest(np.arange(centre.shape[1])))

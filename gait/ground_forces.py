@@ -15,7 +15,7 @@ from kinesym.base.checks import Named, check_kind, finite, mapping
 from kinesym.base.notebook import Displayed
 from kinesym.gait.checks import warn_of
 from kinesym.gait.contacts import check_landings, check_seated, contacts_of, flying, seated
-from kinesym.gait.events import Contact, distance_to_line, during, in_order, nearest_on_line
+from kinesym.gait.events import Contact, Feet, distance_to_line, during, in_order, nearest_on_line
 from kinesym.gait.pressure import HEEL, STANDING, PressureTransfer, point_forces, upwards
 from kinesym.gait.shared_reaction import Sharing
 from kinesym.gait.sharing import FLIGHT, share
@@ -27,9 +27,6 @@ from kinesym.runtime.summary import samples
 
 if TYPE_CHECKING:
     import pandas as pd
-
-#: Heel and toe of feet by name, (3, N) each [m].
-Feet = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 #: Lever that converts an error of the total's moment to one of the force [m]: about the height of
 #: the mass centre.

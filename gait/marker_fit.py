@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,18 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import Named, check_kind
+from kinesym.gait.checks import warn
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.marker_inputs import (
     Placed,
-    bounds_of,
     compiled,
     guess_of,
     matched,
     measured_of,
-    numbers_of,
     root_turns,
+    squares_of,
     targets_of,
-    weights_of,
 )
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
 from kinesym.gait.marker_steps import HELD, MarkerMinimum, knowledge, median_noise, minimise, start
@@ -30,13 +28,11 @@ from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
 from kinesym.gait.smoothing import Butterworth, smoother_of
 from kinesym.runtime.arrays import Array, mean_of_known
-from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import ByName, OverTime
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import listed, samples
-from kinesym.symbolic.losses import Loss
 from kinesym.symbolic.multibody.links import turning
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import check_known
@@ -256,20 +252,12 @@ def fit_markers(
     check_kind(tree, Tree, "kinesym.multibody")
     check_kind(markers, Markers, "kinesym.gait")
     law = None if smooth is None else low_pass(smooth, markers.rate)
-    robust = None if loss is None else RobustLoss.of(Loss.named(loss))
     found, unused = matched(tree, placed, [markers])
     functions = compiled(tree, tuple(body for body, _ in found.values()))
     measured = measured_of(tree, found, markers)
-    problem = Squares(
-        functions,
-        numbers_of(functions, [at for _, at in found.values()]),
-        measured,
-        weights_of(list(found), measured, weights, [*found, *unused]),
-        *bounds_of(functions.states, limits),
-        loss=robust,
-    )
-    drawn = targets_of(functions.states, len(markers), targets)
-    problem = replace(problem, targets=drawn[0], pulls=drawn[1])
+    problem = squares_of(functions, found, unused, measured, weights, limits, loss)
+    drawn, pulls = targets_of(functions.states, len(markers), targets)
+    problem = replace(problem, targets=drawn, pulls=pulls)
     first = guess_of(tree, functions.states, guess)
     q = start(problem, first, root_turns(tree, functions.states), markers.time)
     problem, minimum = fitted(problem, q, law, markers.rate)
@@ -371,20 +359,16 @@ def trouble(
 def check_fit(fit: MarkerFit) -> None:
     """Warn of a fit that looks wrong."""
     if not fit.converged:
-        warnings.warn(
-            f"{fit.message}: the coordinates are not those of least squares", stacklevel=3
-        )
+        warn(f"{fit.message}: the coordinates are not those of least squares")
     blind = [name for name, error in fit.std.items() if np.isnan(error).all()]
     if blind:
-        warnings.warn(
+        warn(
             f"no marker shows {listed(blind)}, which stay where they began; lock them, or place "
             "more markers",
-            stacklevel=3,
         )
     name, when, error = fit.worst
     if error > FAR:
-        warnings.warn(
+        warn(
             f"marker {name!r} is {100 * error:.0f} cm off at {when:g} s: is it on this body, and "
             'are markers exchanged? loss="huber" makes it count less',
-            stacklevel=3,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,17 +13,17 @@ from kinesym.base.checks import (
     Named,
     check_kind,
     count,
-    finite,
     listed,
     listed_of,
     mapping,
+    not_negative,
     positive,
 )
 from kinesym.base.notebook import Displayed
+from kinesym.gait.checks import warn
 from kinesym.gait.marker_fit import trouble
 from kinesym.gait.marker_inputs import (
     Placed,
-    bounds_of,
     checked_places,
     compiled,
     functions_of,
@@ -33,7 +32,7 @@ from kinesym.gait.marker_inputs import (
     measured_of,
     numbers_of,
     root_turns,
-    weights_of,
+    squares_of,
 )
 from kinesym.gait.marker_squares import Squares, State
 from kinesym.gait.marker_steps import Known, MarkerMinimum, knowledge, minimise, start
@@ -43,10 +42,8 @@ from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import factors_of, scaled
 from kinesym.runtime.arrays import Array, mean_of_known, real_array
-from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
-from kinesym.symbolic.losses import Loss
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector
 from kinesym.symbolic.names import by_name, check_known
@@ -244,49 +241,32 @@ def scale(
     records = listed_of(map(record_of, given), Markers, "trials")
     frames = count(frames, "frames")
     rows = factors_of(tree, factors)
-    before = {**dict.fromkeys(factors, 1.0), **factors_before(expected, factors)}
+    before = dict.fromkeys(factors, 1.0)
+    for name, value in mapping({} if expected is None else expected, "expected").items():
+        check_known(name, factors, f"expected: {name!r} is not among the factors")
+        before[name] = positive(value, f"the expected factor {name}")
     values = {**tree.values, **before}
     grown = replace(scaled(tree, rows), values=values)
     found, unused = matched(tree, placed, records)
     model = marker_places(grown, [body for body, _ in found.values()], rows)
     functions = functions_of(model)
     parts = [thinned(record.time, measured_of(tree, found, record), frames) for record in records]
-    numbers = numbers_of(functions, [at for _, at in found.values()])
     priors = prior_of(list(found), unused, factors, factor_std, place_std)
     names = [name for name in priors if name in functions.parameters]
     places = np.array([functions.parameters.index(name) for name in names])
     measured = np.hstack([rows for _, rows in parts])
-    problem = Squares(
-        functions,
-        numbers,
-        measured,
-        weights_of(list(found), measured, weights, [*found, *unused]),
-        *bounds_of(functions.states, limits),
-        places=places,
-        prior=numbers[places],
-        std=np.array([priors[name] for name in names]),
-        noise=NOISE,
-        loss=None if loss is None else RobustLoss.of(Loss.named(loss)),
-    )
+    problem = squares_of(functions, found, unused, measured, weights, limits, loss)
+    std = np.array([priors[name] for name in names])
+    at = problem.numbers[places]
+    problem = replace(problem, places=places, prior=at, std=std, noise=NOISE)
     first, turns = guess_of(tree, functions.states, guess), root_turns(tree, functions.states)
     q, firsts = starts_of(problem, [time for time, _ in parts], first, turns)
     problem, minimum, known = balanced(problem, q, firsts)
     result = described(tree, problem, minimum, known, names, found, factors, before)
     if not result.converged:
         said = trouble(minimum, functions.states, list(found))
-        warnings.warn(f"the scaling {said}; its factors are not final", stacklevel=2)
+        warn(f"the scaling {said}; its factors are not final")
     return result
-
-
-def factors_before(
-    given: Mapping[str, float] | None, factors: Mapping[str, Sequence[str]]
-) -> dict[str, float]:
-    """Factors that are thought to have values; raises `ValueError`."""
-    found = {}
-    for name, value in mapping({} if given is None else given, "expected").items():
-        check_known(name, list(factors), f"expected: {name!r} is not among the factors")
-        found[name] = positive(value, f"the expected factor {name}")
-    return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,7 +314,7 @@ class Measurements(Displayed):
         for factor, pairs in self.pairs.items():
             if not measured.issuperset(missing := {n for pair in pairs for n in pair}):
                 gone = sorted(missing - measured)
-                warnings.warn(f"factor {factor} is not told: {gone[0]!r} is missing", stacklevel=2)
+                warn(f"factor {factor} is not told: {gone[0]!r} is missing")
                 continue
             seen = [np.nanmean(np.linalg.norm(record[a] - record[b], axis=0)) for a, b in pairs]
             before = [np.linalg.norm(at[a] - at[b]) for a, b in pairs]
@@ -401,9 +381,7 @@ def spread(
     found = dict.fromkeys(names, default)
     for name, value in by_name(mapping(given, what), None, what).items():
         check_known(name, list(names), f"{what}: {name!r} is not among the {what[:-4]}s")
-        found[name] = finite(value, f"{what} of {name}")
-        if found[name] < 0.0:
-            raise ValueError(f"{what} of {name} must not be negative, got {value}")
+        found[name] = not_negative(value, f"{what} of {name}")
     return found
 
 

@@ -5,7 +5,6 @@ World axes everywhere: x forwards, y to the left, z up; readers turn those of a 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -289,10 +288,9 @@ class Markers(Displayed, Renamed, renamed={"places": "positions"}):
         moves = {name: float(np.sqrt(seen[name].var(axis=1).sum())) for name in found}
         worst = max(moves, key=moves.__getitem__, default="")
         if worst and moves[worst] > STILL:
-            warnings.warn(
+            warn(
                 f"marker {worst!r} moves by {1e2 * moves[worst]:.1f} cm rms: this is no static "
                 "trial; between() takes a part of it",
-                stacklevel=2,
             )
         return found
 

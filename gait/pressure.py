@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solveh_banded
 
-from kinesym.base.checks import finite, mapping, positive, suggest
-from kinesym.gait.events import Contact, during, in_order
+from kinesym.base.checks import check_known, finite, positive
+from kinesym.gait.events import Contact, Feet, during, heels_and_toes, in_order
 from kinesym.gait.sharing_methods import DoubleSupport
 from kinesym.gait.support import center_of_pressure
-from kinesym.gait.wrench import Wrench, between, vectors
+from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array, time_grid
 
 #: Point of support of the leading foot when it strikes, from the marker on the heel (0) to that on
@@ -75,19 +75,16 @@ class PressureTransfer:
     def __init__(
         self,
         time: ArrayLike,
-        feet: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        feet: Feet,
         height: float = 0.0,
         pivot: float = PIVOT,
         contacts: Iterable[Contact] = (),
     ) -> None:
         grid = time_grid(time)
-        found = {
-            foot: (vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid))
-            for foot, (heel, toe) in mapping(feet, "feet").items()
-        }
+        found = heels_and_toes(feet, grid)
         floor, rows = finite(height, "height"), [c for c in in_order(contacts) if not c.seat]
         for contact in rows:
-            _check_known(contact.foot, found)
+            check_known(contact.foot, found, f"there is no foot {contact.foot!r}")
         object.__setattr__(self, "time", grid)
         object.__setattr__(self, "places", found)
         surfaces = {
@@ -128,7 +125,7 @@ class PressureTransfer:
 
     def surface(self, foot: str, when: Array) -> Array:
         """Heights (n,) of what a foot stands on [m]; raises `ValueError` for an unknown foot."""
-        _check_known(foot, self.places)
+        check_known(foot, self.places, f"there is no foot {foot!r}")
         return np.interp(when, self.time, self.surfaces[foot])
 
     def middle(self, feet: Iterable[str], when: Array) -> Array:
@@ -163,11 +160,6 @@ class PressureTransfer:
             heel, toe = (between(when, self.time, at) * flat + above for at in self.places[foot])
             found.append((heel, toe))
         return found
-
-
-def _check_known(foot: str, feet: Mapping[str, object]) -> None:
-    if foot not in feet:
-        raise ValueError(f"there is no foot {foot!r}; {suggest(foot, feet)}")
 
 
 def upwards(heights: Array) -> Array:

@@ -15,7 +15,7 @@ from operator import sub
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.base.checks import Named, check_kind, finite, mapping, shown
+from kinesym.base.checks import Named, check_kind, finite, mapping, not_negative, shown
 from kinesym.gait.check_plates import check_lag
 from kinesym.gait.check_sharing import bearing, check_exchanged, check_sharing
 from kinesym.gait.checks import warn_of
@@ -83,8 +83,7 @@ def share(
             f"{shown(method)}"
         )
     check_kind(total, Wrench, "kinesym.gait")
-    if finite(flight, "flight") < 0.0:
-        raise ValueError(f"flight must not be negative, got {flight}")
+    not_negative(flight, "flight")
     ordered = [contact for contact in in_order(contacts) if not contact.seat]
     in_turn = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})

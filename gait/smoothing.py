@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 from scipy.linalg import solveh_banded
 
-from kinesym.base.checks import count, finite, mapping, positive
+from kinesym.base.checks import count, finite, mapping, not_negative, positive
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.signals.low_pass import motion_low_pass
@@ -234,8 +234,8 @@ class SSA:
             count(self.rank, "the rank of SSA")
         if not 0.0 <= finite(self.share, "the share SSA may leave out") < 1.0:
             raise ValueError(f"the share SSA may leave out is within 0 ... 1, got {self.share}")
-        if self.noise is not None and finite(self.noise, "the noise SSA may leave out") < 0.0:
-            raise ValueError(f"the noise SSA may leave out must not be negative, got {self.noise}")
+        if self.noise is not None:
+            not_negative(self.noise, "the noise SSA may leave out")
         if self.rank is not None and self.noise is not None:
             raise ValueError("give SSA either rank=... or noise=..., both say how much to keep")
 

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.base.checks import Named, check_kind, check_text, finite, mapping, positive, suggest
+from kinesym.base.checks import (
+    Named,
+    check_kind,
+    check_known,
+    check_text,
+    finite,
+    mapping,
+    positive,
+)
 from kinesym.base.notebook import Displayed
 from kinesym.base.quiet import quietly
 from kinesym.gait.checks import warn
@@ -198,8 +206,8 @@ class Walk(Displayed):
         """
         known = list(dict.fromkeys(c.foot for c in self.contacts))
         feet = known if side is None else [side]
-        if side is not None and side not in known:
-            raise ValueError(f"there are no contacts of {side!r}; {suggest(side, known)}")
+        if side is not None:
+            check_known(side, known, f"there are no contacts of {side!r}")
         rows = [
             Strides(
                 ({"side": one.foot, **self.labels},),

@@ -18,7 +18,7 @@ from kinesym.base.checks import check_kind, finite, shown
 from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import about_vertical
 from kinesym.gait.support import center_of_pressure
-from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, check_finite, check_span, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
 from kinesym.runtime.summary import samples
@@ -296,13 +296,8 @@ def vectors(name: str, values: ArrayLike, time: Array, missing: bool = False) ->
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
-    bad = ~np.isfinite(rows)
-    if bad.any() and not missing:
-        k, axis = (int(i) for i in np.argwhere(bad.T)[0])
-        raise ValueError(
-            f"{name}: {int(bad.sum())} values are not finite, the first for axis {AXES[axis]} at "
-            f"index {k} (t = {time[k]:.6g} s); fill gaps first"
-        )
+    if not missing:
+        check_finite(rows, name, time, lambda k: f"axis {AXES[k]}", "; fill gaps first")
     return rows
 
 
