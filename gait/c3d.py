@@ -37,14 +37,14 @@ Parameters = Mapping[str, Mapping[str, Any]]
 
 def content(path: str | Path) -> dict[str, Any]:
     """Content of a C3D file: `points` (3, M, N) with NaN where they are missing, `names`, `unit`,
-    `rate` and `first` frame; of the `plates`, that many, `kinds`, `analog_rate`, frames of their
-    `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k` (3,),
-    `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does not
-    have them. `descriptions` are of the points; `axes` and `screen` declare the upward axis. `said`
-    and `frames` are the numbers of frames of its header and of those that are there. `results`
-    (3, R, N) of models have `result_names`, `result_kinds` and units `result_units` by kind;
-    `events` are [instant, context, label]; `person` are numbers by their names in small letters.
-    `unnamed` points have no label, and `rotations` are names of segments whose poses are there.
+    `rate` and `first` frame; `analog_rate`, frames of the `zero` of plates, and of each of the
+    `plates` its `kind`, `channels` (C, F), `origin` (3,), `corners` (3, 4), `matrix` (C, C) and
+    `unit` of its sixth channel; 0 or empty where the file does not have them. `descriptions` are of
+    the points; `axes` and `screen` declare the upward axis. `said` and `frames` are the numbers of
+    frames of its header and of those that are there. `results` (3, R, N) of models have
+    `result_names`, `result_kinds` and units `result_units` by kind; `events` are [instant, context,
+    label]; `person` are numbers by their names in small letters. `unnamed` points have no label,
+    and `rotations` are names of segments whose poses are there.
 
     Raises `FileNotFoundError`, and `ValueError` for files that cannot be read as C3D.
     """
@@ -73,7 +73,7 @@ def _content(raw: bytes) -> dict[str, Any]:
     units = {kind: _parameter(facts, "POINT", f"{kind[:-1]}_UNITS", [""]) for kind in _RESULTS}
     descriptions = [*_listed(facts, "DESCRIPTIONS"), *[""] * len(names)]
     plates = int(_parameter(facts, "FORCE_PLATFORM", "USED", [0])[0])
-    found = {
+    return {
         "names": [names[k] for k in markers],
         "unnamed": points.shape[1] - len(names),
         "rotations": [*map(str, _parameter(facts, "ROTATION", "LABELS", []))],
@@ -84,12 +84,10 @@ def _content(raw: bytes) -> dict[str, Any]:
         "first": head.first - 1,
         "analog_rate": head.rate * head.per_frame,
         "unit": str([*_parameter(facts, "POINT", "UNITS", []), "m"][0]).lower(),
-        "kinds": [int(kind) for kind in _parameter(facts, "FORCE_PLATFORM", "TYPE", [])],
         "zero": [int(frame) for frame in _parameter(facts, "FORCE_PLATFORM", "ZERO", [])],
         "said": head.frames,
         "frames": points.shape[2],
-        "plates": plates,
-        "units": [],
+        "plates": [_plate(facts, analogs, k) for k in range(plates)],
         "result_names": [names[k] for k in others],
         "result_kinds": [results[names[k]].lower() for k in others],
         "result_units": {kind.lower(): str(said[0]) for kind, said in units.items()},
@@ -98,11 +96,6 @@ def _content(raw: bytes) -> dict[str, Any]:
         "points": points[:, markers],
         "results": points[:, others],
     }
-    for k in range(plates):
-        parts, unit = _plate(facts, analogs, k)
-        found |= {f"{name}_{k}": part for name, part in parts.items()}
-        found["units"].append(unit)
-    return found
 
 
 # -- parameters -----------------------------------------------------------------------------------
@@ -288,19 +281,21 @@ def _person(facts: Parameters) -> dict[str, float]:
     return found
 
 
-def _plate(facts: Parameters, analogs: Array, k: int) -> tuple[dict[str, Any], str]:
+def _plate(facts: Parameters, analogs: Array, k: int) -> dict[str, Any]:
     """Parameters and channels of force plate k, and the unit of its last channel."""
-    parts = {}
-    for name, given, size in (("origin", "ORIGIN", 2), ("corners", "CORNERS", 3)):
-        values = np.asarray(_parameter(facts, "FORCE_PLATFORM", given, np.zeros((0,) * size)))
+
+    def of_plate(name: str, size: int) -> Array:
+        values = np.asarray(_parameter(facts, "FORCE_PLATFORM", name, np.zeros((0,) * size)))
         fits = values.ndim == size and k < values.shape[-1]
-        parts[name] = values[..., k].astype(float) if fits else np.zeros((0,) * (size - 1))
-    matrix = np.asarray(_parameter(facts, "FORCE_PLATFORM", "CAL_MATRIX", np.zeros((0, 0, 0))))
-    fits = matrix.ndim == 3 and k < matrix.shape[2]
-    parts["matrix"] = matrix[:, :, k].astype(float) if fits else np.zeros((0, 0))
-    numbers = np.asarray(_parameter(facts, "FORCE_PLATFORM", "CHANNEL", np.zeros((0, 0))), int)
-    own: Any = numbers[:, k] if numbers.ndim == 2 and k < numbers.shape[1] else []
-    used = [int(n) - 1 for n in own if 1 <= n <= len(analogs)]
-    parts["channels"] = analogs[used]
-    units = _listed(facts, "UNITS", "ANALOG")
-    return parts, units[used[5]] if len(used) > 5 and used[5] < len(units) else ""
+        return values[..., k].astype(float) if fits else np.zeros((0,) * (size - 1))
+
+    kind, units = of_plate("TYPE", 1), _listed(facts, "UNITS", "ANALOG")
+    used = [int(n) - 1 for n in of_plate("CHANNEL", 2) if 1 <= n <= len(analogs)]
+    return {
+        "kind": int(kind) if kind.size else 0,
+        "channels": analogs[used],
+        "origin": of_plate("ORIGIN", 2),
+        "corners": of_plate("CORNERS", 3),
+        "matrix": of_plate("CAL_MATRIX", 3),
+        "unit": units[used[5]] if len(used) > 5 and used[5] < len(units) else "",
+    }

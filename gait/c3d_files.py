@@ -145,7 +145,10 @@ def read_c3d(
     markers, laboratory = markers_of(
         path, time, points, found["unit"], unit, told, "z", pressed, own, like
     )
-    plates = {str(k + 1): _plate(path, found, k, laboratory, time) for k in range(found["plates"])}
+    plates = {
+        str(k): _plate(f"{path}, plate {k}", found, plate, laboratory, time)
+        for k, plate in enumerate(found["plates"], 1)
+    }
     evaluated = {name: plate for name, plate in plates.items() if plate is not None}
     texts = [found["descriptions"][k].strip() for k in labelled]
     said_of = dict(zip(labels, texts, strict=True))  # the names of markers may be short ones
@@ -221,6 +224,8 @@ def _references(found: Mapping[str, Any], time: Array) -> dict[str, Table]:
 
 #: Texts that distinguish points of one name.
 _TEXTS = ("names", "descriptions")
+#: What a plate tells of its load.
+_LOAD = ("kind", "channels", "corners", "origin", "matrix")
 
 
 def _told_apart(path: str | Path, names: list[str], descriptions: list[str]) -> list[str]:
@@ -250,35 +255,36 @@ def _on_screen(said: str) -> Evidence:
 
 def _pressed(found: Mapping[str, Any]) -> Iterator[tuple[Array, Array]]:
     """Time (F,) and force (3, F) of plates, in axes of the file; those that can be evaluated."""
-    for k in range(found["plates"]):
-        parts = (found[f"{name}_{k}"] for name in ("channels", "corners", "origin", "matrix"))
+    for plate in found["plates"]:
         with suppress(ValueError, IndexError):
-            force, _ = plate_wrench(found["kinds"][k], *parts)
+            force, _ = plate_wrench(*(plate[name] for name in _LOAD))
             yield np.arange(force.shape[1]) / (found["analog_rate"] or 1.0), force
 
 
 def _plate(
-    path: str | Path, found: Mapping[str, Any], k: int, laboratory: Laboratory, time: Array
+    what: str,
+    found: Mapping[str, Any],
+    plate: Mapping[str, Any],
+    laboratory: Laboratory,
+    time: Array,
 ) -> Wrench | None:
-    """Plate k of a C3D file in the world; nothing, and a warning, if it cannot be evaluated."""
-    what, rate = f"{path}, plate {k + 1}", found["analog_rate"]
-    if not found[f"channels_{k}"].shape[1]:
+    """A plate of a C3D file in the world; nothing, and a warning, if it cannot be evaluated."""
+    (kind, channels, *places, matrix), rate = (plate[name] for name in _LOAD), found["analog_rate"]
+    if not channels.shape[1]:
         warn(f"{what} is left out: it has no samples")
         return None
     if not 0.0 < rate < np.inf:
         raise ValueError(f"{what} has samples at {rate:g} Hz; the file seems to be damaged")
-    kind = found["kinds"][k] if k < len(found["kinds"]) else 0
-    channels, step = found[f"channels_{k}"], 1.0 / found["rate"]
+    unit, step = plate["unit"], 1.0 / found["rate"]
     if kind != 1:
         channels = zeroed(channels, found["zero"], found["first"] + 1, round(rate * step))
-    corners, origin, matrix = (found[f"{name}_{k}"] for name in ("corners", "origin", "matrix"))
-    length = _of_corners(what, corners, laboratory.unit)
-    corners, origin = length * corners, length * origin
+    length = _of_corners(what, places[0], laboratory.unit)
+    corners, origin = (length * place for place in places)
     try:
         force, moment = plate_wrench(kind, channels, corners, origin, matrix)
-        if found["units"][k].lower() in ("v", "mv") and 0.0 < np.abs(force).max() < THRESHOLD:
-            warn(f"{what} has channels in {found['units'][k]}; are they forces, and calibrated?")
-        scale = _of_moments(found["units"][k], kind, laboratory.unit)
+        if unit.lower() in ("v", "mv") and 0.0 < np.abs(force).max() < THRESHOLD:
+            warn(f"{what} has channels in {unit}; are they forces, and calibrated?")
+        scale = _of_moments(unit, kind, laboratory.unit)
         if scale != 1.0:
             other = plate_wrench(kind, channels, corners, origin, matrix, scale)
             moment = other[1] if on_plate(*other, corners) else moment

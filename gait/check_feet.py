@@ -63,7 +63,10 @@ def check_feet(
         )
         findings += _check_mass(moved, plates)
         findings += check_under(moved, plates)
-        panels += [_forces(moved, plates), _distances(moved, plates, "foot on its plate", BESIDE)]
+        rows = {"needed": moved.force[2], "plates": _vertical(plates, moved.time)}
+        kinds = ("force on an empty plate",)
+        panels.append(Panel("vertical force [N]", moved.time, rows, kinds=kinds))
+        panels.append(_distances(moved, plates, "foot on its plate", BESIDE))
     if shared:
         findings += _check_outside(moved, shared)
         panels.append(_distances(moved, shared, "shared centre of pressure", OUTSIDE))
@@ -194,12 +197,6 @@ def _distances(moved: Moved, wrenches: Mapping[str, Wrench], kind: str, limit: f
         rows[foot] = np.full_like(moved.time, np.nan)
         rows[foot][here] = np.where(load > PRESSING * moved.mass * G, apart, np.nan)
     return Panel(f"{kind} [m]", moved.time, rows, limit, (kind,))
-
-
-def _forces(moved: Moved, plates: Mapping[str, Wrench]) -> Panel:
-    rows = {"needed": moved.force[2]}
-    rows["plates"] = _vertical(plates, moved.time)
-    return Panel("vertical force [N]", moved.time, rows, kinds=("force on an empty plate",))
 
 
 def _centre(wrench: Wrench, time: Array) -> Array:

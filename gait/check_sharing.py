@@ -42,7 +42,8 @@ def check_sharing(
     left = {}
     for name, method in others.items():
         with suppress(ValueError):  # of what that method lacks
-            left[name] = _largest(_apart(again(method)))
+            rest = _apart(again(method)).values()
+            left[name] = max((float(np.nanmax(row)) for row in rest), default=np.inf)
     best = min(left, key=lambda name: left[name]) if left else ""
     helps = AS_MEASURED
     if best and left[best] < HELPS * max(one.size for one in found):
@@ -112,7 +113,3 @@ def _apart(shared: Sharing) -> dict[str, Array]:
         apart = np.linalg.norm((ours.cop() - plate.cop())[:2], axis=0)
         rows[foot] = np.where(known, apart, np.nan)
     return {foot: row for foot, row in rows.items() if np.isfinite(row).any()}
-
-
-def _largest(rows: Mapping[str, Array]) -> float:
-    return max((float(np.nanmax(row)) for row in rows.values()), default=np.inf)

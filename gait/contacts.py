@@ -92,7 +92,9 @@ def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Co
         return _in_flights(total, feet, weight)
     rows = _on_steps(total, feet) or _walking(feet)
     if rows is None:
-        rows = [c for foot in feet.places for c in _resting(foot, feet)]
+        courses = {foot: _courses(foot, feet) for foot in feet.places}
+        rests = {f: [_rests(feet.time, *one) for one in pair] for f, pair in courses.items()}
+        rows = [c for f, down in rests.items() for c in _while(f, feet.time, np.any(down, axis=0))]
     if not rows:
         first, last = feet.time[[0, -1]]
         raise ValueError(
@@ -183,13 +185,6 @@ def _is_lifted(foot: str, begin: float, end: float, feet: PressureTransfer) -> b
     others = [heel for name, heel in heels.items() if name != foot] or [0.0 * heels[foot]]
     before, after = between(np.array([begin, end]), feet.time, heels[foot] - sum(others)).T
     return bool(end - begin > SWING and np.linalg.norm(after - before) < FARTHER)
-
-
-def _resting(foot: str, feet: PressureTransfer) -> list[Contact]:
-    """Contacts of a foot: while its heel or toe rests as low as it comes, or as that of the other
-    foot does."""
-    rests = [_rests(feet.time, *course) for course in _courses(foot, feet)]
-    return _while(foot, feet.time, np.any(rests, axis=0))
 
 
 def seated(name: str, time: Array, place: Array) -> list[Contact]:

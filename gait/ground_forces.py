@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import sub
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +22,9 @@ from kinesym.gait.sharing import FLIGHT, share
 from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import Wrench, between, vectors
 from kinesym.runtime.arrays import AXES, Array, check_span
+from kinesym.runtime.results.frames import DataFrame, by_foot
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Lever that converts an error of the total's moment to one of the force [m]: about the height of
 #: the mass centre.
@@ -100,13 +98,10 @@ class ContactForces(Displayed):
             lines[-1] += f", at heights of {', '.join(map(str, steps))} m" if steps else ""
         return "\n".join(lines)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Force [N] and moment about the origin [N m] by foot, with standard errors of the force
         (`std_x`, ...), by time [s]."""
-        import pandas as pd  # here: slow to import
-
-        frames = {foot: self[foot].to_pandas() for foot in self.std}
-        found = pd.concat(frames, axis=1, names=["foot", "part"])
+        found = by_foot({foot: self[foot].to_pandas() for foot in self.std})
         for foot, rows in self.std.items():
             for axis, row in zip(AXES, rows, strict=True):
                 found[foot, f"std_{axis}"] = row
@@ -213,8 +208,10 @@ def contact_forces(
     way = PressureTransfer(time, feet, height, contacts=contacts)
     pressed = {name: between(total.time, way.time, place) for name, place in places.items()}
     points = point_forces(total, contacts, way, body, pressed)
+    pushes = {name: upwards(body * points.borne[name]) for name in pressed}
     held = {
-        name: _upwards(total.time, body * points.borne[name], pressed[name]) for name in pressed
+        name: Wrench(total.time, push, np.cross(pressed[name], push, axis=0))
+        for name, push in pushes.items()
     }
     on_feet = reduce(sub, held.values(), total)
     check_seated(on_feet, contacts, way, body)
@@ -255,12 +252,6 @@ def _with_seats(contacts: Sequence[Contact], places: Mapping[str, Array]) -> lis
         if not any(c.foot == name for c in rows):
             raise ValueError(f"there is a place on the seat {name!r}, but no contact of it")
     return rows
-
-
-def _upwards(time: Array, force: Array, place: Array) -> Wrench:
-    """Wrench of a vertical force (N,) at a place (3, N)."""
-    rows = upwards(force)
-    return Wrench(time, rows, np.cross(place, rows, axis=0))
 
 
 def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +25,11 @@ from kinesym.gait.names import side_of
 from kinesym.gait.natural.body import G, NaturalBody
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 #: Share of the weight of a residual force above which there is a warning: 3 % on a walk with all
 #: markers, 11 % on one without those of trunk and arms.
@@ -121,13 +118,10 @@ class InverseDynamics(Displayed, Renamed, renamed={"course": "kinematics"}):
         """Time (N,) [s]."""
         return self.kinematics.time
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """The generalised `forces` by the coordinate that they are along, by time [s]."""
-        import pandas as pd  # here: slow to import
-
-        index = pd.Index(self.time, name="time")
         names = coordinate_names(self.skeleton.segments)
-        return pd.DataFrame(self.forces.T, index=index, columns=names)
+        return by_time(self.time, dict(zip(names, self.forces, strict=True)))
 
     @cached_property
     def torque(self) -> Array:
@@ -366,11 +360,10 @@ class JointLoads(Displayed):
         outputs, model = values | points, "inverse dynamics"
         return Trajectory(self.time, states, {}, outputs, {}, model, drawing=drawing)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Everything by name, by time [s]: see `columns`."""
-        import pandas as pd  # here: slow to import
-
-        return pd.DataFrame(self.columns()).set_index("time_s").rename_axis("time")
+        columns = dict(self.columns())
+        return by_time(columns.pop("time_s"), columns)
 
     def columns(self) -> dict[str, Array]:
         """Everything by name, (N,) each: for tables and files."""

@@ -78,7 +78,18 @@ class Spline:
 
         Raises `ValueError` for shapes, gaps, too few samples, an impossible degree.
         """
-        grid, rows = _checked(time, values, degree)
+        if degree not in (3, 4, 5):
+            raise ValueError(f"the degree of the splines must be 3, 4 or 5, got {shown(degree)}")
+        grid = time_grid(time)
+        rows = real_array(values, "values")
+        N = len(grid)
+        if rows.ndim != 2 or rows.shape[1] != N or not len(rows):
+            raise ValueError(f"values must be (g, {N}), one row per series, got {rows.shape}")
+        if degree >= N:
+            raise ValueError(f"splines of degree {degree} need more than {degree} samples, got {N}")
+        if not np.isfinite(rows).all():
+            row, k = (int(i) for i in np.argwhere(~np.isfinite(rows))[0])
+            raise ValueError(f"series {row} is {rows[row, k]} at {grid[k]:.6g} s; fill gaps first")
         spline = make_interp_spline(grid, rows.T, k=degree)
         return cls(grid, spline.t, spline.c, degree, trim)
 
@@ -117,20 +128,3 @@ class Spline:
         if step > end - begin:
             raise ValueError(f"the step must be at most {end - begin:g} s, got {step}")
         return np.asarray(begin + step * np.arange(int((end - begin) / step * (1.0 + 1e-12)) + 1))
-
-
-def _checked(time: ArrayLike, values: ArrayLike, degree: int) -> tuple[Array, Array]:
-    if degree not in (3, 4, 5):
-        raise ValueError(f"the degree of the splines must be 3, 4 or 5, got {shown(degree)}")
-    grid = time_grid(time)
-    rows = real_array(values, "values")
-    if rows.ndim != 2 or rows.shape[1] != len(grid) or not len(rows):
-        raise ValueError(f"values must be (g, {len(grid)}), one row per series, got {rows.shape}")
-    if len(grid) <= degree:
-        raise ValueError(
-            f"splines of degree {degree} need more than {degree} samples, got {len(grid)}"
-        )
-    if not np.isfinite(rows).all():
-        row, k = (int(i) for i in np.argwhere(~np.isfinite(rows))[0])
-        raise ValueError(f"series {row} is {rows[row, k]} at {grid[k]:.6g} s; fill gaps first")
-    return grid, rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -267,7 +268,7 @@ def markers_of(
     seen = _seen(path, short)
     turned, laboratory = turned_rows(path, seen, said, unit, told, default, pressed, own, like)
     if prefix:
-        laboratory = laboratory.noting(f"names without {prefix!r}")
+        laboratory = replace(laboratory, note=f"{laboratory.note}; names without {prefix!r}")
     with naming(path):
         return Markers(time, turned, laboratory), laboratory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
 from kinesym.gait.smoothing import Butterworth, smoother_of
 from kinesym.runtime.arrays import Array, mean_of_known
+from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import ByName, OverTime
@@ -36,9 +37,6 @@ from kinesym.runtime.summary import listed, samples
 from kinesym.symbolic.multibody.links import turning
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import check_known
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Rounds, at most, in which the noise of a robust loss is estimated.
 ROUNDS = 10
@@ -161,15 +159,13 @@ class MarkerFit(ByName, Saved):
             lines += ["", f"not used: {listed(self.unused, 99)}"]
         return "\n".join(lines)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Coordinates, their standard errors (`std_...`) and marker errors (`error_...`) over
         time."""
-        import pandas as pd  # here: slow to import
-
         columns = dict(self.coordinates)
         columns |= {f"std_{name}": row for name, row in self.std.items()}
         columns |= {f"error_{name}": row for name, row in self.distances.items()}
-        return pd.DataFrame(columns, index=pd.Index(self.time, name="time"))
+        return by_time(self.time, columns)
 
     def plot(self, names: Iterable[Any] | None = None) -> Any:
         """Marker errors over time and by marker; or these coordinates with bands of two standard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,14 +42,12 @@ from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import factors_of, scaled
 from kinesym.runtime.arrays import Array, mean_of_known, real_array
+from kinesym.runtime.results.frames import DataFrame
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector
 from kinesym.symbolic.names import by_name, check_known
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Default standard deviation of scale factors [-].
 FACTOR = 0.1
@@ -172,7 +170,7 @@ class Scaling(Saved):
             lines.append(f"{name:<24}{1e3 * rms:8.1f}{1e3 * self.moved[name]:8.1f}{1e3 * std:8.1f}")
         return "\n".join(lines)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Factors with standard errors, by name."""
         import pandas as pd  # here: slow to import
 

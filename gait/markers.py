@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +23,8 @@ from kinesym.gait.gaps import by_clusters, by_splines, runs
 from kinesym.gait.smoothing import Smoother, smoother_of
 from kinesym.gait.writers import write_trc
 from kinesym.runtime.arrays import AXES, Array, one_number, real_array, time_grid
+from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LABELS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].
@@ -301,14 +299,11 @@ class Markers(Displayed, Renamed, renamed={"places": "positions"}):
         """
         write_trc(path, self.time, self.positions, self.rate, unit, up, forward)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Positions by marker and axis, such as ("R.Heel", "x") [m], over time [s]."""
-        import pandas as pd  # here: slow to import
-
         pairs = [(name, axis) for name in self.positions for axis in AXES]
-        columns = pd.MultiIndex.from_tuples(pairs, names=["marker", "axis"])
-        rows = np.vstack(list(self.positions.values())).T
-        return pd.DataFrame(rows, index=pd.Index(self.time, name="time"), columns=columns)
+        columns = dict(zip(pairs, np.vstack(list(self.positions.values())), strict=True))
+        return by_time(self.time, columns).rename_axis(columns=["marker", "axis"])
 
     def plot(self, names: Sequence[str] | None = None, before: Markers | None = None) -> Any:
         """A figure with x, y, z over time, one line per marker.

@@ -104,7 +104,8 @@ class PressureTransfer:
         to the heel of the other; else both are pressed equally far between their heel and toe."""
         s, when = np.append(0.0, double.phase), instants(double)
         origin = upwards(self.middle(double.feet, when))
-        behind, ahead = self._supports(double.feet, when, s)
+        (_, behind), (heel, toe) = self._standing(double.feet, when)
+        ahead = heel + (HEEL + (ROLLED - HEEL) * s) * (toe - heel)
         total = np.column_stack([double.at_strike, double.total])
         force = total[:3]
         moment = total[3:] - np.cross(origin, force, axis=0)
@@ -131,13 +132,6 @@ class PressureTransfer:
     def middle(self, feet: Iterable[str], when: Array) -> Array:
         """Mean height (n,) of what these feet stand on [m]."""
         return np.asarray(np.mean([self.surface(foot, when) for foot in feet], axis=0))
-
-    def _supports(self, feet: tuple[str, str], when: Array, phase: Array) -> tuple[Array, Array]:
-        """Points of support of the trailing and the leading foot, (3, n), about the middle height
-        of both."""
-        trailing, leading = self._standing(feet, when)
-        rolled = HEEL + (ROLLED - HEEL) * phase
-        return trailing[1], leading[0] + rolled * (leading[1] - leading[0])
 
     def _alike(
         self, feet: tuple[str, str], when: Array, part: Array, meet: Array, centre: Array

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import sub
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,9 @@ from kinesym.base.notebook import Displayed
 from kinesym.gait.events import Phase, during
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.frames import DataFrame, by_foot
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,13 +54,11 @@ class Sharing(Displayed):
         lacks = reduce(sub, [*self.plates.values(), *self.seats.values()], self.total)
         return lacks.scaled(self.measured.astype(np.float64))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Force [N] and moment about the origin [N m] by foot, such as ("right", "force_x"), by
         time [s]."""
-        import pandas as pd  # here: slow to import
-
         frames = {foot: wrench.to_pandas() for foot, wrench in self.wrenches.items()}
-        return pd.concat(frames, axis=1, names=["foot", "part"])
+        return by_foot(frames)
 
     def shares(self) -> Array:
         """The force of the correction as a share of the body weight, (3, N); NaN where not all
