@@ -149,9 +149,9 @@ def check_under(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
             if here.sum() < 5:
                 continue
             grid = moved.time[here]
-            load = between(grid, plate.time, plate.force[2:])[0]
+            load, centre = _pressed(plate, grid)
             apart = {
-                name: distance_to_line(_centre(plate, grid)[:2], *line[:, :, here])
+                name: distance_to_line(centre, *line[:, :, here])
                 for name, line in moved.feet.items()
             }
             mean = {name: _weighted(row, load) for name, row in apart.items()}
@@ -192,17 +192,17 @@ def _distances(moved: Moved, wrenches: Mapping[str, Wrench], kind: str, limit: f
     for foot, wrench in wrenches.items():
         here = (moved.time >= wrench.time[0]) & (moved.time <= wrench.time[-1])
         grid = moved.time[here]
-        load = between(grid, wrench.time, wrench.force[2:])[0]
-        apart = distance_to_line(_centre(wrench, grid)[:2], *moved.feet[foot][:, :, here])
+        load, centre = _pressed(wrench, grid)
+        apart = distance_to_line(centre, *moved.feet[foot][:, :, here])
         rows[foot] = np.full_like(moved.time, np.nan)
         rows[foot][here] = np.where(load > PRESSING * moved.mass * G, apart, np.nan)
     return Panel(f"{kind} [m]", moved.time, rows, limit, (kind,))
 
 
-def _centre(wrench: Wrench, time: Array) -> Array:
-    """The centre of pressure (3, n) at instants (n,)."""
+def _pressed(wrench: Wrench, time: Array) -> tuple[Array, Array]:
+    """The vertical force (n,) and the centre of pressure from above (2, n) at instants (n,)."""
     rows = between(time, wrench.time, wrench.rows)
-    return Wrench(time, rows[:3], rows[3:]).cop()
+    return rows[2], Wrench(time, rows[:3], rows[3:]).cop()[:2]
 
 
 def _weighted(row: Array, load: Array) -> float:

@@ -47,9 +47,9 @@ from kinesym.gait.tables import (
     number,
     numbers_of,
     text_of,
+    write_storage,
 )
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
-from kinesym.gait.writers import write_storage
 from kinesym.runtime.arrays import AXES, Array
 
 #: Under a person the centre of pressure wanders further than this [m].

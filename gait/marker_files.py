@@ -31,7 +31,7 @@ from kinesym.gait.axes import (
     unit_of,
 )
 from kinesym.gait.checks import warn
-from kinesym.gait.markers import Markers, check_size, uniform
+from kinesym.gait.markers import Markers, check_size
 from kinesym.gait.motion_files import read_table
 from kinesym.gait.tables import (
     Cells,
@@ -45,6 +45,7 @@ from kinesym.gait.tables import (
     number,
     numbers_of,
     text_of,
+    uniform,
 )
 from kinesym.runtime.arrays import Array
 

@@ -21,8 +21,8 @@ from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_ag
 from kinesym.gait.checks import warn
 from kinesym.gait.gaps import by_clusters, by_splines, runs
 from kinesym.gait.smoothing import Smoother, smoother_of
-from kinesym.gait.writers import write_trc
-from kinesym.runtime.arrays import AXES, Array, one_number, real_array, time_grid
+from kinesym.gait.tables import uniform, write_trc
+from kinesym.runtime.arrays import AXES, Array, real_array
 from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 
@@ -395,50 +395,3 @@ def check_size(positions: Iterable[Array], least: float = 0.0) -> None:
             f"no marker coordinate is beyond {largest:.2g} m, as if metres were taken for "
             "millimetres; set unit='m'"
         )
-
-
-def uniform(time: ArrayLike, rate: float | None = None) -> Array:
-    """Uniform instants (N,) without the rounding of a file, which splines take for acceleration.
-
-    rate : as the file declares it [Hz]. Where rounding allows it, this is taken, or else one that
-        is a whole number. A single instant is taken as it is.
-
-    Raises `ValueError` if instants are off by more than the last decimal that all of them need, or
-    the last of so many digits, and names the step that is.
-    """
-    if np.shape(time) == (1,):
-        return np.array([one_number(np.ravel(time)[0], "time")])
-    grid = time_grid(time)
-    steps, count = np.diff(grid), np.arange(len(grid))
-    middle = float(np.median(steps))
-    slack = np.minimum(1.1 * _rounding(grid), 0.25 * middle) + 1e-6 * middle
-    step = float(np.polyfit(count, grid, 1)[0])
-    said = [1.0 / rate] if rate else []
-    for candidate in (*said, 1.0 / max(round(1.0 / step), 1), step):
-        begin = grid - candidate * count
-        least, most = (begin - 0.5 * slack).max(), (begin + 0.5 * slack).min()
-        if least <= most:
-            return np.asarray(np.clip(grid[0], least, most) + candidate * count)
-    k = int(np.argmax(np.abs(steps - middle)))
-    raise ValueError(
-        f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, most are "
-        f"{middle:.6g} s; resample, or read the part before or after it"
-    )
-
-
-def _rounding(values: Array) -> Array:
-    """The unit of the last decimal that these numbers (N,) need, or of the last of the digits that
-    all of them have, if that is coarser; 0 beyond the eighth decimal, and the ninth digit."""
-    unit = next((10.0**-k for k in range(9) if _whole(values * 10.0**k)), 0.0)
-    sizes = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
-    sizes = np.where(values == 0.0, 0.0, sizes)
-    for digits in range(3, 10):
-        last = 10.0 ** (sizes - digits + 1)
-        if _whole(values / last):
-            return np.asarray(np.maximum(unit, last))
-    return np.full(len(values), unit)
-
-
-def _whole(values: Array) -> bool:
-    """Whether these are whole numbers, but for the rounding of their products."""
-    return bool(np.abs(values - np.round(values)).max() < 1e-5)

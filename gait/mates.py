@@ -7,6 +7,7 @@ trial. M markers, N instants.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -69,10 +70,7 @@ class Mates:
 
     def without_any(self, other: int) -> Mates:
         """Mates without marker `other`, for every marker."""
-        keep = [row != other for row in self.rows]
-        pairs = [(self.rows, keep), (self.lengths, keep)]
-        rows, lengths = ([r[k] for r, k in zip(*pair, strict=True)] for pair in pairs)
-        return Mates(tuple(rows), tuple(lengths))
+        return reduce(lambda mates, k: mates.without(k, other), range(len(self.rows)), self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +91,13 @@ def rigid_mates(positions: Array) -> Mates:
     """
     some = positions[:, :, :: max(positions.shape[2] // ENOUGH, 1)]
     half = some.shape[2] // 2
-    rows, lengths = [], []
+    best = []
     for k in range(len(some)):
         found = [_mates_of(some, k)]
         if len(found[0][0]) < 2:
             found += [_mates_of(part, k) for part in (some[:, :, :half], some[:, :, half:])]
-        chosen, apart = max(found, key=lambda pair: len(pair[0]))
-        rows.append(chosen)
-        lengths.append(apart)
-    return Mates(tuple(rows), tuple(lengths))
+        best.append(max(found, key=lambda pair: len(pair[0])))
+    return Mates(*zip(*best, strict=True))
 
 
 def _mates_of(positions: Array, k: int) -> tuple[NDArray[np.intp], Array]:
@@ -206,7 +202,7 @@ def mates_at_ends(positions: Array) -> tuple[Mates, Mates]:
 
 def _all_mates(positions: Array) -> Mates:
     found = [_mates_of(positions, k) for k in range(len(positions))]
-    return Mates(tuple(rows for rows, _ in found), tuple(lengths for _, lengths in found))
+    return Mates(*zip(*found, strict=True))
 
 
 def slide(positions: Array, mates: Mates, k: int) -> tuple[float, Array]:

@@ -21,8 +21,8 @@ from kinesym.gait.tables import (
     end_of_header,
     over_time,
     text_of,
+    write_storage,
 )
-from kinesym.gait.writers import write_storage
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import write_columns
 from kinesym.runtime.results.frames import DataFrame, by_time

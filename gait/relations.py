@@ -211,7 +211,7 @@ class Landmarks(Renamed, renamed={"places": "points"}):
 
 
 def _parts_of(relation: Any) -> list[Any]:
-    """What a relation, or some by name, consists of."""
+    """Parts of a relation, or of some by name."""
     if isinstance(relation, Mapping):
         return [*relation.values()]
     if dataclasses.is_dataclass(relation):

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from kinesym.base.checks import Named, check_kind, finite, mapping, not_negative, shown
 from kinesym.gait.check_plates import check_lag
-from kinesym.gait.check_sharing import bearing, check_exchanged, check_sharing
 from kinesym.gait.checks import warn_of
 from kinesym.gait.events import (
     Contact,
@@ -29,7 +28,7 @@ from kinesym.gait.events import (
     whole_strides,
 )
 from kinesym.gait.gaps import runs
-from kinesym.gait.shared_reaction import Sharing
+from kinesym.gait.shared_reaction import Sharing, bearing, check_exchanged, check_sharing
 from kinesym.gait.sharing_methods import OTHERS, CorrectedForcePlates, DoubleSupport, Method
 from kinesym.gait.wrench import Wrench, between, check_reaction, same_grid
 from kinesym.runtime.arrays import Array
