@@ -238,6 +238,23 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
     return better[0]
 
 
+# -- records of one plane -----------------------------------------------------------------------
+
+
+def absent(up: str | None, forward: str | None, found: Iterable[Mapping[str, Array]]) -> str:
+    """The axis to the side if no column of these vectors has it, or else nothing."""
+    seen = {axis for axes in found for axis in axes}
+    lacking = [axis for axis in "xyz" if axis not in seen]
+    above = (up or ("z" if lacking == ["y"] else "y"))[-1]
+    ahead = (forward or AHEAD.get(above, ""))[-1:]
+    return lacking[0] if len(lacking) == 1 and lacking[0] not in (above, ahead) else ""
+
+
+def of_plane(side: str) -> Evidence:
+    """Evidence in a record that lacks the axis to the side, "" if it lacks none."""
+    return Evidence("z" if side == "y" else "y", PLANE) if side else NOTHING
+
+
 # -- what markers say ---------------------------------------------------------------------------
 
 

@@ -19,10 +19,9 @@ from kinesym.base.checks import (
     shown,
 )
 from kinesym.base.notebook import Displayed
-from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, Skeleton
-from kinesym.gait.kinematics import Samples, Spline
+from kinesym.gait.kinematics import Samples, Spline, states
 from kinesym.gait.marker_inputs import functions_of
 from kinesym.gait.tables import File, records
 from kinesym.gait.tracking import track

@@ -29,11 +29,10 @@ from kinesym.gait.axes import (
     said_axes,
     seen_in_forces,
 )
-from kinesym.gait.c3d import content
+from kinesym.gait.c3d import content, on_plate, plate_wrench, zeroed
 from kinesym.gait.checks import warn
 from kinesym.gait.events import Contact, contacts_in_turn
 from kinesym.gait.force_files import renamed
-from kinesym.gait.force_plates import on_plate, plate_wrench, zeroed
 from kinesym.gait.marker_files import markers_of
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
@@ -299,7 +298,13 @@ def _plate(
         if here.sum() < 2:
             warn(f"{what} is left out: it has a single sample")
             return None
-        return _reaction(what, Wrench(instants[here], *rows))
+        wrench = Wrench(instants[here], *rows)
+    try:
+        check_reaction(wrench)
+    except ValueError:
+        warn(f"{what} gives the load, not the reaction: signs of force and moment are changed")
+        return wrench.scaled(-1.0)
+    return wrench
 
 
 def _of_corners(what: str, corners: Array, unit: str) -> float:
@@ -319,16 +324,6 @@ def _of_moments(said: str, kind: int, unit: str) -> float:
     length = said.lower().replace(".", "").replace("*", "").replace("-", "").strip().lstrip("n")
     known = kind in (1, 2) and said[:1] in ("N", "n") and length in UNITS
     return UNITS[length] / UNITS[unit] if known else 1.0
-
-
-def _reaction(what: str, wrench: Wrench) -> Wrench:
-    """Wrench with the signs of the force of the ground on the foot, whichever the file has."""
-    try:
-        check_reaction(wrench)
-    except ValueError:
-        warn(f"{what} gives the load, not the reaction: signs of force and moment are changed")
-        return wrench.scaled(-1.0)
-    return wrench
 
 
 # -- writing --------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from kinesym.base.checks import check_known, flag, listed, not_negative, positive
 from kinesym.base.notebook import Displayed
-from kinesym.gait.angles import pose
 from kinesym.gait.checks import warn
 from kinesym.gait.inverse import coordinate_names, stick_figure
-from kinesym.gait.kinematics import Samples
+from kinesym.gait.kinematics import Samples, pose
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.summary import samples

@@ -338,31 +338,24 @@ def _stds(
     unsure = _unsure(shared, feet, astray)
     unsure = unsure * np.maximum(total.force[2] / np.maximum(shared.total.force[2], 1.0), 1.0)
     moved = np.sqrt(sum((part**2 for part in lean.values()), np.zeros(len(shared.total.time))))
-    std = {foot: np.zeros_like(shared.total.force) for foot in feet.places}  # without any contact
-    return std | {
-        foot: _std(shared, foot, astray, unsure, mass_std, moved) for foot in shared.wrenches
-    }
-
-
-def _std(
-    shared: Sharing, foot: str, astray: float, unsure: Array, mass_std: float, moved: Array
-) -> Array:
-    """Standard errors of the force on a foot, (3, N); moved : those of the seats [N]."""
-    time, force = shared.total.time, shared[foot].force
-    near, down = np.zeros(len(time), bool), np.zeros(len(time), bool)
-    for phase in shared.phases:
-        around = (time >= phase.begin - TIMING) & (time <= phase.end + TIMING)
-        down |= around & (foot in phase.feet)
-        near |= around & (len(phase.feet) != 1)
-    total = np.abs(shared.total.force[2])
-    part = np.clip(force[2] / np.maximum(total, 1.0), 0.0, 1.0)
-    anything = np.sqrt(1.0 / 12.0 + (part - 0.5) ** 2)  # all shares from 0 to 1 are as likely
-    spread = np.where(unsure > SHARE, np.minimum(unsure, anything), 4.0 * SHARE * part * (1 - part))
-    double = spread * total * near
-    late = _late(time, force) * near
-    borne = np.sqrt(np.mean(total[down] ** 2)) if down.any() else 0.0  # in runs above the weight
-    motion = np.nan_to_num(astray, nan=0.1) / LEVER * borne * down
-    sideways = np.array([[0.3], [0.1], [1.0]])  # forces along x and y are that much smaller
-    squares = motion**2 + (mass_std * force) ** 2 + late**2 + (sideways * double) ** 2
-    squares += upwards(part * moved) ** 2
-    return np.asarray(np.sqrt(squares))
+    time, total_force = shared.total.time, np.abs(shared.total.force[2])
+    found = {foot: np.zeros_like(shared.total.force) for foot in feet.places}  # without any contact
+    for foot, wrench in shared.wrenches.items():
+        near, down = np.zeros(len(time), bool), np.zeros(len(time), bool)
+        for phase in shared.phases:
+            around = (time >= phase.begin - TIMING) & (time <= phase.end + TIMING)
+            down |= around & (foot in phase.feet)
+            near |= around & (len(phase.feet) != 1)
+        force = wrench.force
+        part = np.clip(force[2] / np.maximum(total_force, 1.0), 0.0, 1.0)
+        anything = np.sqrt(1.0 / 12.0 + (part - 0.5) ** 2)  # all shares from 0 to 1 are as likely
+        usual = 4.0 * SHARE * part * (1 - part)
+        spread = np.where(unsure > SHARE, np.minimum(unsure, anything), usual)
+        double, late = spread * total_force * near, _late(time, force) * near
+        # in runs above the weight
+        borne = np.sqrt(np.mean(total_force[down] ** 2)) if down.any() else 0.0
+        motion = np.nan_to_num(astray, nan=0.1) / LEVER * borne * down
+        sideways = np.array([[0.3], [0.1], [1.0]])  # forces along x and y are that much smaller
+        squares = motion**2 + (mass_std * force) ** 2 + late**2 + (sideways * double) ** 2
+        found[foot] = np.asarray(np.sqrt(squares + upwards(part * moved) ** 2))
+    return found

@@ -17,10 +17,9 @@ import numpy as np
 
 from kinesym.base.checks import Named, Renamed, check_known, suggest
 from kinesym.base.notebook import Displayed
-from kinesym.gait.angles import angles_of, angular_velocity, pose, turning
 from kinesym.gait.check_feet import Moved, check_under, line_of_foot
 from kinesym.gait.checks import warn, warn_of
-from kinesym.gait.kinematics import Samples
+from kinesym.gait.kinematics import Samples, angles_of, angular_velocity, pose, turning
 from kinesym.gait.names import side_of
 from kinesym.gait.natural.body import G, NaturalBody
 from kinesym.gait.wrench import Wrench

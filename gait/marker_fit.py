@@ -257,7 +257,24 @@ def fit_markers(
     first = guess_of(tree, functions.states, guess)
     q = start(problem, first, root_turns(tree, functions.states), markers.time)
     problem, minimum = fitted(problem, q, law, markers.rate)
-    result = described(tree, problem, minimum, list(found), markers.time, unused)
+    states, state, known = functions.states, minimum.state, knowledge(problem, minimum)
+    gaps = np.sqrt(np.sum(state.gaps**2, axis=0))
+    distances = np.where(np.isfinite(measured[::3]), gaps, np.nan)
+    turns, names = turning(tree.links), list(found)
+    said = "" if minimum.converged else trouble(minimum, states, names, markers.time)
+    result = MarkerFit(
+        tree.name,
+        markers.time,
+        dict(zip(states, state.q, strict=True)),
+        dict(zip(states, known.std, strict=True)),
+        dict(zip(names, distances, strict=True)),
+        known.noise,
+        [name for name in states if name in turns],
+        list(unused),
+        minimum.converged,
+        said,
+        minimum.iterations,
+    )
     check_fit(result)
     return result
 
@@ -301,36 +318,6 @@ def fitted(
     smoothness = Smoothness(law.order, weight_of_cutoff(law.cutoff, rate, law.order), A)
     problem = replace(problem, smoothness=smoothness)
     return problem, minimise(problem, minimum.state.q, problem.prior)
-
-
-def described(
-    tree: Tree,
-    problem: Squares,
-    minimum: MarkerMinimum,
-    names: Sequence[str],
-    time: Array,
-    unused: Sequence[str],
-) -> MarkerFit:
-    """The result of a minimum."""
-    state, states = minimum.state, problem.functions.states
-    known = knowledge(problem, minimum)
-    distances = np.sqrt(np.sum(state.gaps**2, axis=0))
-    measured = np.isfinite(problem.measured[::3])
-    distances = np.where(measured, distances, np.nan)
-    turns = turning(tree.links)
-    return MarkerFit(
-        tree.name,
-        time,
-        dict(zip(states, state.q, strict=True)),
-        dict(zip(states, known.std, strict=True)),
-        dict(zip(names, distances, strict=True)),
-        known.noise,
-        [name for name in states if name in turns],
-        list(unused),
-        minimum.converged,
-        "" if minimum.converged else trouble(minimum, states, names, time),
-        minimum.iterations,
-    )
 
 
 def trouble(

@@ -258,8 +258,13 @@ def scale(
     at = problem.numbers[places]
     problem = replace(problem, places=places, prior=at, std=std, noise=NOISE)
     first, turns = guess_of(tree, functions.states, guess), root_turns(tree, functions.states)
-    q, firsts = starts_of(problem, [time for time, _ in parts], first, turns)
-    problem, minimum, known = balanced(problem, q, firsts)
+    ends = np.cumsum([len(time) for time, _ in parts])
+    q = [
+        start(problem.at(slice(end - len(time), end)), first, turns, time)
+        for (time, _), end in zip(parts, ends, strict=True)
+    ]
+    firsts = np.concatenate([np.arange(len(time)) == 0 for time, _ in parts])
+    problem, minimum, known = balanced(problem, np.hstack(q), firsts)
     result = described(tree, problem, minimum, known, names, found, factors, before)
     if not result.converged:
         said = trouble(minimum, functions.states, list(found))
@@ -318,18 +323,6 @@ class Measurements(Displayed):
             before = [np.linalg.norm(at[a] - at[b]) for a, b in pairs]
             found[factor] = float(np.mean(np.divide(seen, before)))
         return found
-
-
-def starts_of(
-    problem: Squares, times: Sequence[Array], guess: Array, turns: Sequence[NDArray[np.intp]]
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Coordinates (n, N) of all trials to begin with, and the instants with which trials begin."""
-    ends = np.cumsum([len(time) for time in times])
-    q = [
-        start(problem.at(slice(end - len(time), end)), guess, turns, time)
-        for time, end in zip(times, ends, strict=True)
-    ]
-    return np.hstack(q), np.concatenate([np.arange(len(time)) == 0 for time in times])
 
 
 def record_of(trial: Any) -> Any:

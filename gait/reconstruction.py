@@ -19,13 +19,12 @@ from kinesym.base.checks import (
     mapping,
 )
 from kinesym.base.notebook import Displayed
-from kinesym.gait.angles import check_angles
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers
 from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, warn, warn_of
 from kinesym.gait.cutoffs import Residuals, low_pass_of, residual_analysis
-from kinesym.gait.kinematics import Spline
+from kinesym.gait.kinematics import Spline, check_angles
 from kinesym.gait.markers import FARTHEST, Markers, closed, why_open
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import (

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.base.checks import check_choice
-from kinesym.gait.angles import Pose, carried, pose, turned
+from kinesym.gait.kinematics import Pose, carried, pose, turned
 from kinesym.gait.natural.points import PointBody, Rigidity
 from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Position, Segment
