@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kinesym.gait.cutoffs import step_rate as step_rate
     from kinesym.gait.events import Contact as Contact
     from kinesym.gait.events import Cycle as Cycle
-    from kinesym.gait.events import assign_plates as assign_plates
     from kinesym.gait.events import completed as completed
     from kinesym.gait.events import contacts_from_markers as contacts_from_markers
     from kinesym.gait.events import contacts_from_wrench as contacts_from_wrench
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from kinesym.gait.natural.body import NaturalBody as NaturalBody
     from kinesym.gait.natural.constrained import ConstrainedSystem as ConstrainedSystem
     from kinesym.gait.natural.planar import PlanarBody as PlanarBody
+    from kinesym.gait.plates import assign_plates as assign_plates
     from kinesym.gait.pressure import PressureTransfer as PressureTransfer
     from kinesym.gait.reconstruction import Reconstruction as Reconstruction
     from kinesym.gait.reconstruction import reconstruct as reconstruct

@@ -17,13 +17,13 @@ import numpy as np
 
 from kinesym.base.checks import Named, Renamed, check_known, suggest
 from kinesym.base.notebook import Displayed
-from kinesym.gait.check_feet import Moved, check_under, line_of_foot
 from kinesym.gait.checks import warn, warn_of
 from kinesym.gait.kinematics import Samples, angles_of, angular_velocity, pose, turning
 from kinesym.gait.names import side_of
 from kinesym.gait.natural.body import G, NaturalBody
+from kinesym.gait.plates import Moved, check_under, line_of_foot
 from kinesym.gait.wrench import Wrench
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, rms
 from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
@@ -209,7 +209,7 @@ class InverseDynamics(Displayed, Renamed, renamed={"course": "kinematics"}):
     def _check_residual(self, residual: Wrench) -> None:
         """Warn of a force that the plates lack."""
         size = np.linalg.norm(residual.force, axis=0)
-        share = float(np.sqrt(np.mean(size**2))) / (self.skeleton.mass * G)
+        share = rms(size) / (self.skeleton.mass * G)
         if share > LEFT_OVER:
             warn(
                 f"wrenches under the feet leave {100.0 * share:.0f} % of the weight of what the "

@@ -41,7 +41,7 @@ from kinesym.models.files.stretched import stretched_description
 from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import factors_of, scaled
-from kinesym.runtime.arrays import Array, mean_of_known, real_array
+from kinesym.runtime.arrays import Array, mean_of_known, real_array, rms
 from kinesym.runtime.results.frames import DataFrame
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
@@ -146,7 +146,7 @@ class Scaling(Saved):
     @property
     def total_rms(self) -> float:
         """The root mean square of the errors of markers [m]."""
-        return float(np.sqrt(np.mean(np.square(list(self.marker_rms.values())))))
+        return rms(list(self.marker_rms.values()))
 
     def __str__(self) -> str:
         groups = self.groups
@@ -165,9 +165,9 @@ class Scaling(Saved):
         """Factors, and by marker its error, how far it is from where it was thought to be, and how
         well its place is known."""
         lines = [str(self), "", f"{'marker':<24}{'rms':>8}{'moved':>8}{'std':>8}  [mm]"]
-        for name, rms in sorted(self.marker_rms.items(), key=lambda pair: -pair[1]):
+        for name, off in sorted(self.marker_rms.items(), key=lambda pair: -pair[1]):
             std = float(np.linalg.norm(self.place_std[name]))
-            lines.append(f"{name:<24}{1e3 * rms:8.1f}{1e3 * self.moved[name]:8.1f}{1e3 * std:8.1f}")
+            lines.append(f"{name:<24}{1e3 * off:8.1f}{1e3 * self.moved[name]:8.1f}{1e3 * std:8.1f}")
         return "\n".join(lines)
 
     def to_pandas(self) -> DataFrame:

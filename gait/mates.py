@@ -59,7 +59,8 @@ class Mates:
         """Change of the distances between marker k, or other positions (3, N) in its place, and its
         mates, (mates, N) [m]."""
         here = positions[k] if of is None else of
-        return distances(positions[self.rows[k]], here) - self.lengths[k][:, None]
+        apart = np.linalg.norm(positions[self.rows[k]] - here, axis=1)
+        return np.asarray(apart - self.lengths[k][:, None])
 
     def without(self, k: int, other: int) -> Mates:
         """Mates of which marker k does not have marker `other`."""
@@ -102,7 +103,7 @@ def rigid_mates(positions: Array) -> Mates:
 
 def _mates_of(positions: Array, k: int) -> tuple[NDArray[np.intp], Array]:
     """Rows of the mates of marker k, the most rigid first, and their distances."""
-    apart = distances(positions, positions[k])
+    apart = np.linalg.norm(positions - positions[k], axis=1)
     middle = median(apart.T)
     spread = median(np.abs(apart - middle[:, None]).T)
     spread[k] = np.nan
@@ -262,11 +263,6 @@ def _error_at(shape: Array, point: Array) -> float:
         return np.inf
     turns = sum((away[i] + away[j]) / (squares[i] + squares[j]) for i, j in pairs)
     return float(np.sqrt(1.0 / len(shape) + turns))
-
-
-def distances(points: Array, point: Array) -> Array:
-    """Distances of points (M, 3, N) from a point (3, N), at every instant (M, N) [m]."""
-    return np.asarray(np.linalg.norm(points - point, axis=1))
 
 
 def mean(off: Array) -> Array:

@@ -19,7 +19,6 @@ from kinesym.base.checks import (
     mapping,
 )
 from kinesym.base.notebook import Displayed
-from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers
 from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, warn, warn_of
@@ -27,6 +26,7 @@ from kinesym.gait.cutoffs import Residuals, low_pass_of, residual_analysis
 from kinesym.gait.kinematics import Spline, check_angles
 from kinesym.gait.markers import FARTHEST, Markers, closed, why_open
 from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.plates import check_feet
 from kinesym.gait.relations import (
     Landmarks,
     Relations,
@@ -46,7 +46,7 @@ from kinesym.gait.segment_fit import (
 from kinesym.gait.smoothing import Butterworth, Smoother, noise_of, smoother_of
 from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, real_array, rms
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
@@ -96,11 +96,11 @@ class Reconstruction(Displayed, Renamed, renamed={"course": "kinematics"}):
             [
                 f"noise of markers          {1e3 * noise(self.markers):8.2f} mm, "
                 f"{1e3 * noise(self.smoothed):.2f} after smoothing",
-                f"smoothing of markers      {1e3 * _rms(moved):8.2f} mm, by {self.smooth}",
-                f"rigid segments            {1e3 * _rms(self.fitted.rms):8.2f} mm, up to "
+                f"smoothing of markers      {1e3 * rms(moved):8.2f} mm, by {self.smooth}",
+                f"rigid segments            {1e3 * rms(self.fitted.rms):8.2f} mm, up to "
                 f"{1e3 * self.fitted.rms.max():.1f}; most at {named}",
-                f"smoothing of coordinates  {1e3 * _rms(off[:3]):8.2f} mm, "
-                f"{np.degrees(_rms(off[3:])):.3f} deg",
+                f"smoothing of coordinates  {1e3 * rms(off[:3]):8.2f} mm, "
+                f"{np.degrees(rms(off[3:])):.3f} deg",
                 f"points from the table     {', '.join(kept) or 'none'}",
             ]
         )
@@ -317,7 +317,3 @@ def _check_reversed(segments: Sequence[Segment], found: Landmarks) -> None:
                 f"segment {row.name!r} is turned by {np.degrees(angle):.0f} deg against "
                 f"{segments[0].name!r} on average: are the ends of one of its axes exchanged?",
             )
-
-
-def _rms(values: ArrayLike) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

@@ -18,7 +18,7 @@ from kinesym.gait.checks import Finding, judged
 from kinesym.gait.events import Phase, during
 from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import PRESSING, Wrench
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, rms
 from kinesym.runtime.results.frames import DataFrame, by_foot
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
@@ -94,8 +94,8 @@ class Sharing(Displayed):
             known = here & self.measured
             what = "not measured"
             if known.any():
-                what = f"rms {_rms(size[known]):.1f}, largest {size[known].max():.1f}, "
-                what += f"{_rms(moment[known]):.0f} N m"
+                what = f"rms {rms(size[known]):.1f}, largest {size[known].max():.1f}, "
+                what += f"{rms(moment[known]):.0f} N m"
             feet = " to ".join(phase.feet) or "flight"
             lines.append(f"{phase.begin:8.3f} ... {phase.end:.3f} s  {feet:16s}{what}")
         return "\n".join(lines)
@@ -121,10 +121,6 @@ class Sharing(Displayed):
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5)
         figure.supxlabel("time [s]")
         return figure
-
-
-def _rms(values: Array) -> float:
-    return float(np.sqrt(np.mean(values**2)))
 
 
 # -- checks -----------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.base.checks import Named, check_kind, finite, mapping, not_negative, shown
-from kinesym.gait.check_plates import check_lag
 from kinesym.gait.checks import warn_of
 from kinesym.gait.events import (
     Contact,
@@ -28,6 +27,7 @@ from kinesym.gait.events import (
     whole_strides,
 )
 from kinesym.gait.gaps import runs
+from kinesym.gait.plates import check_lag
 from kinesym.gait.shared_reaction import Sharing, bearing, check_exchanged, check_sharing
 from kinesym.gait.sharing_methods import OTHERS, CorrectedForcePlates, DoubleSupport, Method
 from kinesym.gait.wrench import Wrench, between, check_reaction, same_grid

@@ -241,6 +241,11 @@ def _some(array: NDArray[Any]) -> str:
     return f"the first {shown(array.flat[0])}" if array.size else "none"
 
 
+def rms(values: ArrayLike) -> float:
+    """Root mean square of all values."""
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
 def mean_of_known(rows: Array, axis: int) -> Array:
     """Means along an axis over the values that are not NaN; NaN if there is none, without a
     warning."""
