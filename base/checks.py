@@ -9,7 +9,7 @@ import io
 import os
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from decimal import Decimal
 from inspect import signature
@@ -195,6 +195,19 @@ def check_choice(value: Any, choices: Iterable[str], what: str) -> None:
         raise ValueError(f"{what} is one of {', '.join(choices)}, got {shown(value)}")
 
 
+def check_known(name: object, known: Collection[str], what: str) -> None:
+    """Raise `ValueError` with `what` and a suggestion for a name that is not `known`."""
+    if name not in known:
+        raise ValueError(f"{what}; {suggest(name, known)}")
+
+
+def pair(value: Any, what: str) -> tuple[Any, Any]:
+    """The entries of a list of two. Raises `ValueError` with `what` for anything else."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ValueError(f"{what}, got {shown(value)}")
+    return value[0], value[1]
+
+
 def flag(value: Any, what: str) -> bool:
     """True or False. Raises `ValueError` naming `what` for anything else."""
     if not isinstance(value, bool | np.bool_):
@@ -231,6 +244,13 @@ def positive(value: Any, what: str, least: float = 0.0) -> float:
     if number < least:
         raise ValueError(f"{what} must be at least {least:g}, got {value!r}; rounding is more")
     return number
+
+
+def not_negative(value: Any, what: str) -> float:
+    """A finite number, zero or more. Raises `ValueError` naming `what`."""
+    if finite(value, what) < 0.0:
+        raise ValueError(f"{what} must not be negative, got {value}")
+    return float(value)
 
 
 def between(value: Any, low: float, high: float, what: str) -> float:

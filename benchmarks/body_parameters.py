@@ -24,7 +24,7 @@ from report import leave, machine, number, parsed
 
 import kinesym as ks
 from kinesym.examples.studies import gait as example
-from kinesym.gait.angles import states
+from kinesym.gait.kinematics import states
 from kinesym.models.whole_body import whole_body
 from kinesym.multibody import Tree
 

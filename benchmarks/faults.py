@@ -22,9 +22,9 @@ from report import leave, machine, parsed
 import kinesym as ks
 from kinesym.examples import gait_plates
 from kinesym.examples.studies import gait
-from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers
 from kinesym.gait.markers import Markers
+from kinesym.gait.plates import check_feet
 from kinesym.gait.reconstruction import Reconstruction
 from kinesym.gait.wrench import Wrench
 

@@ -36,10 +36,9 @@ import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.stepping import stepper
 from kinesym.examples.studies import gait as example
-from kinesym.gait.angles import in_turn, states
 from kinesym.gait.body import _inverse
-from kinesym.gait.cadence import low_pass_of
-from kinesym.gait.kinematics import Spline
+from kinesym.gait.cutoffs import low_pass_of
+from kinesym.gait.kinematics import Spline, in_turn, states
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Trial, landmarks
 from kinesym.gait.segment_fit import (

@@ -28,7 +28,7 @@ from walks.judged import RECORDS, Record
 
 import kinesym as ks
 from kinesym.gait import Markers
-from kinesym.gait.cadence import HARMONICS, LEAST, low_pass_of
+from kinesym.gait.cutoffs import HARMONICS, LEAST, low_pass_of
 from kinesym.gait.reconstruction import Smoother
 
 Array = NDArray[np.float64]

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from kinesym.gait.c3d_files import Recording as Recording
     from kinesym.gait.c3d_files import read_c3d as read_c3d
     from kinesym.gait.c3d_files import write_c3d as write_c3d
-    from kinesym.gait.cadence import step_rate as step_rate
     from kinesym.gait.checks import Check as Check
     from kinesym.gait.checks import Finding as Finding
     from kinesym.gait.contacts import read_contacts as read_contacts
     from kinesym.gait.contacts import write_contacts as write_contacts
+    from kinesym.gait.cutoffs import Residuals as Residuals
+    from kinesym.gait.cutoffs import residual_analysis as residual_analysis
+    from kinesym.gait.cutoffs import step_rate as step_rate
     from kinesym.gait.events import Contact as Contact
     from kinesym.gait.events import Cycle as Cycle
-    from kinesym.gait.events import assign_plates as assign_plates
     from kinesym.gait.events import completed as completed
     from kinesym.gait.events import contacts_from_markers as contacts_from_markers
     from kinesym.gait.events import contacts_from_wrench as contacts_from_wrench
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from kinesym.gait.figures import flexion_angles as flexion_angles
     from kinesym.gait.figures import joint_torques as joint_torques
     from kinesym.gait.figures import tracking_errors as tracking_errors
-    from kinesym.gait.filters import Butterworth as Butterworth
-    from kinesym.gait.filters import GCVSpline as GCVSpline
     from kinesym.gait.force_files import read_forces as read_forces
     from kinesym.gait.force_files import write_forces as write_forces
     from kinesym.gait.forward import PD as PD
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from kinesym.gait.natural.body import NaturalBody as NaturalBody
     from kinesym.gait.natural.constrained import ConstrainedSystem as ConstrainedSystem
     from kinesym.gait.natural.planar import PlanarBody as PlanarBody
+    from kinesym.gait.plates import assign_plates as assign_plates
     from kinesym.gait.pressure import PressureTransfer as PressureTransfer
     from kinesym.gait.reconstruction import Reconstruction as Reconstruction
     from kinesym.gait.reconstruction import reconstruct as reconstruct
@@ -72,8 +72,6 @@ if TYPE_CHECKING:
     from kinesym.gait.relations import Shifted as Shifted
     from kinesym.gait.relations import Trial as Trial
     from kinesym.gait.relations import landmarks as landmarks
-    from kinesym.gait.residuals import Residuals as Residuals
-    from kinesym.gait.residuals import residual_analysis as residual_analysis
     from kinesym.gait.sessions import Session as Session
     from kinesym.gait.sessions import find_files as find_files
     from kinesym.gait.shared_reaction import Sharing as Sharing
@@ -82,6 +80,8 @@ if TYPE_CHECKING:
     from kinesym.gait.sharing_methods import LeastCorrection as LeastCorrection
     from kinesym.gait.sharing_methods import SmoothTransition as SmoothTransition
     from kinesym.gait.smoothing import SSA as SSA
+    from kinesym.gait.smoothing import Butterworth as Butterworth
+    from kinesym.gait.smoothing import GCVSpline as GCVSpline
     from kinesym.gait.strides import Strides as Strides
     from kinesym.gait.strides import read_norms as read_norms
     from kinesym.gait.walks import Walk as Walk

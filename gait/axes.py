@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -67,10 +67,6 @@ class Laboratory:
     def turn(self) -> Array:
         """The matrix (3, 3) from axes of the file to those of the world."""
         return rotation(self.up, self.forward, self.left)
-
-    def noting(self, more: str) -> Laboratory:
-        """Copy with another part of the note."""
-        return replace(self, note=f"{self.note}; {more}")
 
 
 @dataclass(frozen=True)
@@ -176,7 +172,7 @@ def chosen(
     check_choice(above, DIRECTIONS, "up")
     usual = AHEAD[above[-1]]
     seen = evidence.forward if evidence.forward[-1:] != above[-1] else ""
-    ahead = forward or seen or _beside(above, usual)
+    ahead = forward or seen or usual
     aside = left or name_of(rotation(above, ahead)[1])
     rotation(above, ahead, aside)  # raises
     upward = "as told" if up else evidence.upward
@@ -203,10 +199,6 @@ def chosen(
 
 def _because(told: bool, found: str, why: str) -> str:
     return "as told" if told else f"by {why}" if found else "as usual"
-
-
-def _beside(up: str, forward: str) -> str:
-    return forward if forward != up[-1] else AHEAD[forward]
 
 
 def _unit_vector(axis: str) -> Array:
@@ -244,6 +236,23 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
             f"{better[0]}; unit={known!r} insists"
         )
     return better[0]
+
+
+# -- records of one plane -----------------------------------------------------------------------
+
+
+def absent(up: str | None, forward: str | None, found: Iterable[Mapping[str, Array]]) -> str:
+    """The axis to the side if no column of these vectors has it, or else nothing."""
+    seen = {axis for axes in found for axis in axes}
+    lacking = [axis for axis in "xyz" if axis not in seen]
+    above = (up or ("z" if lacking == ["y"] else "y"))[-1]
+    ahead = (forward or AHEAD.get(above, ""))[-1:]
+    return lacking[0] if len(lacking) == 1 and lacking[0] not in (above, ahead) else ""
+
+
+def of_plane(side: str) -> Evidence:
+    """Evidence in a record that lacks the axis to the side, "" if it lacks none."""
+    return Evidence("z" if side == "y" else "y", PLANE) if side else NOTHING
 
 
 # -- what markers say ---------------------------------------------------------------------------

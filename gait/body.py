@@ -9,17 +9,23 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.base.checks import check_choice, listed_of, mapping, naming, shown, suggest
+from kinesym.base.checks import (
+    check_choice,
+    check_known,
+    listed_of,
+    mapping,
+    naming,
+    pair,
+    shown,
+)
 from kinesym.base.notebook import Displayed
-from kinesym.codegen.evaluate import model_outputs
-from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, Skeleton
-from kinesym.gait.kinematics import Samples, Spline
+from kinesym.gait.kinematics import Samples, Spline, states
+from kinesym.gait.marker_inputs import functions_of
 from kinesym.gait.tables import File, records
 from kinesym.gait.tracking import track
 from kinesym.gait.wrench import Wrench
-from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.step_options import METHODS
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import (
@@ -33,7 +39,6 @@ from kinesym.models.whole_body import (
 )
 from kinesym.runtime.arrays import Array, time_grid
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.library.manifest import Built
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.tree import Tree
 
@@ -78,12 +83,11 @@ class Body(Displayed):
         names = [row.name for row in self.segments]
         for joint, segment in mapping(self.joints, "joints").items():
             if JOINTS.get(joint) != segment:  # the usual ones may be missing
-                _check_segment(f"joint {joint!r}", segment, names)
-        for foot, pair in mapping(self.feet, "feet").items():
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise ValueError(f"foot {foot!r} is of two segments, got {shown(pair)}")
-            for segment in pair if FEET.get(foot) != tuple(pair) else ():
-                _check_segment(f"foot {foot!r}", segment, names)
+                check_known(segment, names, f"joint {joint!r}: there is no segment {segment!r}")
+        for foot, ends in mapping(self.feet, "feet").items():
+            parts = pair(ends, f"foot {foot!r} is of two segments")
+            for segment in parts if FEET.get(foot) != parts else ():
+                check_known(segment, names, f"foot {foot!r}: there is no segment {segment!r}")
 
     def __repr__(self) -> str:
         return f"<body of {len(self.segments)} segments, {self.skeleton.mass:g} kg>"
@@ -172,11 +176,6 @@ class Body(Displayed):
         return track(_forward(self._structure), numbers, needed, reference, control, method)
 
 
-def _check_segment(what: str, segment: str, names: Sequence[str]) -> None:
-    if segment not in names:
-        raise ValueError(f"{what}: there is no segment {segment!r}; {suggest(segment, names)}")
-
-
 class _Structure:
     """A parametrised tree as a key: bodies that differ only in numbers share their models."""
 
@@ -193,18 +192,9 @@ class _Structure:
 
 @lru_cache(maxsize=8)
 def _inverse(structure: _Structure) -> Functions:
-    return _outputs(inverse_dynamics(structure.tree))
+    return functions_of(inverse_dynamics(structure.tree))
 
 
 @lru_cache(maxsize=8)
 def _forward(structure: _Structure) -> Model:
     return forward_dynamics(structure.tree)
-
-
-def _outputs(model: Model) -> Functions:
-    """The outputs of a model alone: inverse dynamics needs no equations of motion."""
-    return Functions(realise(model_outputs(model)), _no_jacobians)
-
-
-def _no_jacobians() -> Built:
-    raise ValueError("inverse dynamics has no Jacobians; compile the model of the tree")

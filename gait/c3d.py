@@ -1,4 +1,5 @@
-"""C3D files as bytes: header, parameters and samples, after the manual of the format (c3d.org).
+"""C3D files as bytes: header, parameters and samples, and force plates as these describe them,
+after the manual of the format (c3d.org).
 
 Vendors differ in what they leave out and how numbers are stored; what the header says is the layout
 of samples, and parameters that it contradicts are not used for it.
@@ -37,14 +38,14 @@ Parameters = Mapping[str, Mapping[str, Any]]
 
 def content(path: str | Path) -> dict[str, Any]:
     """Content of a C3D file: `points` (3, M, N) with NaN where they are missing, `names`, `unit`,
-    `rate` and `first` frame; of the `plates`, that many, `kinds`, `analog_rate`, frames of their
-    `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k` (3,),
-    `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does not
-    have them. `descriptions` are of the points; `axes` and `screen` declare the upward axis. `said`
-    and `frames` are the numbers of frames of its header and of those that are there. `results`
-    (3, R, N) of models have `result_names`, `result_kinds` and units `result_units` by kind;
-    `events` are [instant, context, label]; `person` are numbers by their names in small letters.
-    `unnamed` points have no label, and `rotations` are names of segments whose poses are there.
+    `rate` and `first` frame; `analog_rate`, frames of the `zero` of plates, and of each of the
+    `plates` its `kind`, `channels` (C, F), `origin` (3,), `corners` (3, 4), `matrix` (C, C) and
+    `unit` of its sixth channel; 0 or empty where the file does not have them. `descriptions` are of
+    the points; `axes` and `screen` declare the upward axis. `said` and `frames` are the numbers of
+    frames of its header and of those that are there. `results` (3, R, N) of models have
+    `result_names`, `result_kinds` and units `result_units` by kind; `events` are [instant, context,
+    label]; `person` are numbers by their names in small letters. `unnamed` points have no label,
+    and `rotations` are names of segments whose poses are there.
 
     Raises `FileNotFoundError`, and `ValueError` for files that cannot be read as C3D.
     """
@@ -73,7 +74,7 @@ def _content(raw: bytes) -> dict[str, Any]:
     units = {kind: _parameter(facts, "POINT", f"{kind[:-1]}_UNITS", [""]) for kind in _RESULTS}
     descriptions = [*_listed(facts, "DESCRIPTIONS"), *[""] * len(names)]
     plates = int(_parameter(facts, "FORCE_PLATFORM", "USED", [0])[0])
-    found = {
+    return {
         "names": [names[k] for k in markers],
         "unnamed": points.shape[1] - len(names),
         "rotations": [*map(str, _parameter(facts, "ROTATION", "LABELS", []))],
@@ -84,12 +85,10 @@ def _content(raw: bytes) -> dict[str, Any]:
         "first": head.first - 1,
         "analog_rate": head.rate * head.per_frame,
         "unit": str([*_parameter(facts, "POINT", "UNITS", []), "m"][0]).lower(),
-        "kinds": [int(kind) for kind in _parameter(facts, "FORCE_PLATFORM", "TYPE", [])],
         "zero": [int(frame) for frame in _parameter(facts, "FORCE_PLATFORM", "ZERO", [])],
         "said": head.frames,
         "frames": points.shape[2],
-        "plates": plates,
-        "units": [],
+        "plates": [_plate(facts, analogs, k) for k in range(plates)],
         "result_names": [names[k] for k in others],
         "result_kinds": [results[names[k]].lower() for k in others],
         "result_units": {kind.lower(): str(said[0]) for kind, said in units.items()},
@@ -98,11 +97,6 @@ def _content(raw: bytes) -> dict[str, Any]:
         "points": points[:, markers],
         "results": points[:, others],
     }
-    for k in range(plates):
-        parts, unit = _plate(facts, analogs, k)
-        found |= {f"{name}_{k}": part for name, part in parts.items()}
-        found["units"].append(unit)
-    return found
 
 
 # -- parameters -----------------------------------------------------------------------------------
@@ -288,19 +282,133 @@ def _person(facts: Parameters) -> dict[str, float]:
     return found
 
 
-def _plate(facts: Parameters, analogs: Array, k: int) -> tuple[dict[str, Any], str]:
+def _plate(facts: Parameters, analogs: Array, k: int) -> dict[str, Any]:
     """Parameters and channels of force plate k, and the unit of its last channel."""
-    parts = {}
-    for name, given, size in (("origin", "ORIGIN", 2), ("corners", "CORNERS", 3)):
-        values = np.asarray(_parameter(facts, "FORCE_PLATFORM", given, np.zeros((0,) * size)))
+
+    def of_plate(name: str, size: int) -> Array:
+        values = np.asarray(_parameter(facts, "FORCE_PLATFORM", name, np.zeros((0,) * size)))
         fits = values.ndim == size and k < values.shape[-1]
-        parts[name] = values[..., k].astype(float) if fits else np.zeros((0,) * (size - 1))
-    matrix = np.asarray(_parameter(facts, "FORCE_PLATFORM", "CAL_MATRIX", np.zeros((0, 0, 0))))
-    fits = matrix.ndim == 3 and k < matrix.shape[2]
-    parts["matrix"] = matrix[:, :, k].astype(float) if fits else np.zeros((0, 0))
-    numbers = np.asarray(_parameter(facts, "FORCE_PLATFORM", "CHANNEL", np.zeros((0, 0))), int)
-    own: Any = numbers[:, k] if numbers.ndim == 2 and k < numbers.shape[1] else []
-    used = [int(n) - 1 for n in own if 1 <= n <= len(analogs)]
-    parts["channels"] = analogs[used]
-    units = _listed(facts, "UNITS", "ANALOG")
-    return parts, units[used[5]] if len(used) > 5 and used[5] < len(units) else ""
+        return values[..., k].astype(float) if fits else np.zeros((0,) * (size - 1))
+
+    kind, units = of_plate("TYPE", 1), _listed(facts, "UNITS", "ANALOG")
+    used = [int(n) - 1 for n in of_plate("CHANNEL", 2) if 1 <= n <= len(analogs)]
+    return {
+        "kind": int(kind) if kind.size else 0,
+        "channels": analogs[used],
+        "origin": of_plate("ORIGIN", 2),
+        "corners": of_plate("CORNERS", 3),
+        "matrix": of_plate("CAL_MATRIX", 3),
+        "unit": units[used[5]] if len(used) > 5 and used[5] < len(units) else "",
+    }
+
+
+# -- force plates ---------------------------------------------------------------------------------
+#
+# Types 1 to 5 of the manual, FORCE_PLATFORM. Axes of a plate: x from corner 2 to 1, y from corner 4
+# to 1, z = x cross y, usually downwards.
+
+#: Number of channels of plates, by type.
+CHANNELS = {1: 6, 2: 6, 3: 8, 4: 6, 5: 8}
+
+
+def plate_wrench(
+    kind: int, channels: Array, corners: Array, origin: Array, matrix: Array, moments: float = 1.0
+) -> tuple[Array, Array]:
+    """Force (3, F) and moment (3, F) about the origin of the laboratory, in its axes.
+
+    kind : 1, force, centre of pressure and free moment; 2, force and moment about the origin of the
+    sensors; 3, sums of forces of four sensors (Kistler); 4, as 2 after a calibration; 5, as 2 after
+    one of eight channels. channels :
+    (C, F). corners : (3, 4) in the laboratory. origin : (3,), of type 3 the half distances of the
+    sensors in x and y, of all the surface above the sensors, which is negative since z points down.
+    matrix : (6, 6) of type 4; if it is empty, channels are calibrated; (6, 8) of type 5, or
+    transposed. moments : factor of a
+    channel of moments that has another unit of length than the corners.
+
+    Raises `ValueError` for other types, and for channels, corners, origins and matrices that are
+    missing.
+    """
+    _check(kind, channels, corners, origin, matrix)
+    rows = np.array(channels[: CHANNELS[kind]])
+    if kind in (4, 5) and matrix.size:
+        rows = (matrix.T if matrix.shape == (8, 6) else matrix) @ rows
+    if kind != 3:
+        rows[-1 if kind == 1 else slice(3, 6)] *= moments
+    depth = np.array([origin[0], origin[1], -abs(origin[2])])  # some write it upwards
+    force = rows[:3]
+    if kind == 1:
+        centre = np.array([rows[3], rows[4], np.zeros_like(rows[3])])
+        moment = np.cross(centre, force, axis=0) + np.array([0.0, 0.0, 1.0])[:, None] * rows[5]
+    elif kind == 3:
+        force, moment = _sensors(rows, *depth[:2])
+        moment += np.cross(force, [[0.0], [0.0], depth[2:]], axis=0)
+    else:
+        moment = rows[3:] + np.cross(force, depth[:, None], axis=0)
+    turn, middle = _axes(corners), corners.mean(axis=1, keepdims=True)
+    force = turn @ force
+    return force, turn @ moment + np.cross(middle, force, axis=0)
+
+
+def on_plate(force: Array, moment: Array, corners: Array) -> bool:
+    """Whether most of the load acts within twice the size of the plate; arguments as
+    `plate_wrench` has and gives them."""
+    turn, middle = _axes(corners), corners.mean(axis=1, keepdims=True)
+    pressed = turn.T @ force
+    about = turn.T @ (moment - np.cross(middle, force, axis=0))
+    loaded = np.abs(pressed[2]) > 0.3 * np.abs(pressed[2]).max()
+    centre = np.array([-about[1], about[0]])[:, loaded] / pressed[2, loaded]
+    size = np.linalg.norm(corners[:, 0] - corners[:, 2])
+    return bool(np.median(np.linalg.norm(centre, axis=0)) < size)
+
+
+def _sensors(rows: Array, a: float, b: float) -> tuple[Array, Array]:
+    """Force and moment about the middle of four sensors at (a, b), (-a, b), (-a, -b), (a, -b)."""
+    x12, x34, y14, y23, z1, z2, z3, z4 = rows
+    force = np.array([x12 + x34, y14 + y23, z1 + z2 + z3 + z4])
+    about = [b * (z1 + z2 - z3 - z4), a * (z2 + z3 - z1 - z4), b * (x34 - x12) + a * (y14 - y23)]
+    return force, np.array(about)
+
+
+def _axes(corners: Array) -> Array:
+    """Axes of a plate as columns (3, 3)."""
+    x, y = corners[:, 0] - corners[:, 1], corners[:, 0] - corners[:, 3]
+    z = np.cross(x, y)
+    axes = np.array([x, np.cross(z, x), z])
+    return np.asarray((axes / np.linalg.norm(axes, axis=1, keepdims=True)).T)
+
+
+def _check(kind: int, channels: Array, corners: Array, origin: Array, matrix: Array) -> None:
+    if kind not in CHANNELS:
+        raise ValueError(f"it is of type {kind}; types 1 to 5 are read")
+    if len(channels) < CHANNELS[kind]:
+        raise ValueError(f"it has {len(channels)} channels, not {CHANNELS[kind]}")
+    if corners.shape != (3, 4) or not np.isfinite(corners).all():
+        raise ValueError("its corners are missing")
+    x, y = corners[:, 0] - corners[:, 1], corners[:, 0] - corners[:, 3]
+    if not np.linalg.norm(np.cross(x, y)) > 1e-6 * np.linalg.norm(x) * np.linalg.norm(y):
+        raise ValueError("its corners are no rectangle")
+    if origin.shape != (3,):
+        raise ValueError("its origin is missing")
+    if kind == 4 and matrix.size and matrix.shape != (6, 6):
+        raise ValueError(f"its calibration is {matrix.shape}, not (6, 6)")
+    if kind == 5 and matrix.shape not in ((6, 8), (8, 6)):
+        raise ValueError(f"its calibration is {matrix.shape}, not (6, 8)")
+
+
+def zeroed(channels: Array, zero: list[int], first: int, per_frame: int) -> Array:
+    """Channels (C, F) less their offset in the frames that FORCE_PLATFORM:ZERO names.
+
+    zero : first and last frame, 0 if there are none. first : frame of the record. per_frame :
+    samples in one. Frames in which the channels show a third of their largest change are left as
+    they are: somebody stands on the plate.
+    """
+    if len(zero) < 2 or not 1 <= zero[0] <= zero[1]:
+        return channels
+    begin = zero[0] - first if zero[0] >= first else zero[0] - 1
+    here = slice(begin * per_frame, (begin + zero[1] - zero[0] + 1) * per_frame)
+    part = channels[:, here]
+    if not part.size:
+        return channels
+    rest = part.mean(axis=1, keepdims=True)
+    change = np.abs(channels - rest).max()
+    return channels if np.abs(rest).max() > change / 3.0 else channels - rest

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kinesym.base import checks
-from kinesym.base.checks import Named, check_choice, check_kind, listed_of, naming, shown, suggest
+from kinesym.base.checks import Named, check_choice, check_kind, listed_of, naming, shown
 from kinesym.base.extras import required
 from kinesym.base.files import replacing
 from kinesym.base.notebook import Displayed
@@ -29,11 +29,10 @@ from kinesym.gait.axes import (
     said_axes,
     seen_in_forces,
 )
-from kinesym.gait.c3d import content
+from kinesym.gait.c3d import content, on_plate, plate_wrench, zeroed
 from kinesym.gait.checks import warn
 from kinesym.gait.events import Contact, contacts_in_turn
 from kinesym.gait.force_files import renamed
-from kinesym.gait.force_plates import on_plate, plate_wrench, zeroed
 from kinesym.gait.marker_files import markers_of
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
@@ -145,7 +144,10 @@ def read_c3d(
     markers, laboratory = markers_of(
         path, time, points, found["unit"], unit, told, "z", pressed, own, like
     )
-    plates = {str(k + 1): _plate(path, found, k, laboratory, time) for k in range(found["plates"])}
+    plates = {
+        str(k): _plate(f"{path}, plate {k}", found, plate, laboratory, time)
+        for k, plate in enumerate(found["plates"], 1)
+    }
     evaluated = {name: plate for name, plate in plates.items() if plate is not None}
     texts = [found["descriptions"][k].strip() for k in labelled]
     said_of = dict(zip(labels, texts, strict=True))  # the names of markers may be short ones
@@ -221,6 +223,8 @@ def _references(found: Mapping[str, Any], time: Array) -> dict[str, Table]:
 
 #: Texts that distinguish points of one name.
 _TEXTS = ("names", "descriptions")
+#: What a plate tells of its load.
+_LOAD = ("kind", "channels", "corners", "origin", "matrix")
 
 
 def _told_apart(path: str | Path, names: list[str], descriptions: list[str]) -> list[str]:
@@ -250,35 +254,36 @@ def _on_screen(said: str) -> Evidence:
 
 def _pressed(found: Mapping[str, Any]) -> Iterator[tuple[Array, Array]]:
     """Time (F,) and force (3, F) of plates, in axes of the file; those that can be evaluated."""
-    for k in range(found["plates"]):
-        parts = (found[f"{name}_{k}"] for name in ("channels", "corners", "origin", "matrix"))
+    for plate in found["plates"]:
         with suppress(ValueError, IndexError):
-            force, _ = plate_wrench(found["kinds"][k], *parts)
+            force, _ = plate_wrench(*(plate[name] for name in _LOAD))
             yield np.arange(force.shape[1]) / (found["analog_rate"] or 1.0), force
 
 
 def _plate(
-    path: str | Path, found: Mapping[str, Any], k: int, laboratory: Laboratory, time: Array
+    what: str,
+    found: Mapping[str, Any],
+    plate: Mapping[str, Any],
+    laboratory: Laboratory,
+    time: Array,
 ) -> Wrench | None:
-    """Plate k of a C3D file in the world; nothing, and a warning, if it cannot be evaluated."""
-    what, rate = f"{path}, plate {k + 1}", found["analog_rate"]
-    if not found[f"channels_{k}"].shape[1]:
+    """A plate of a C3D file in the world; nothing, and a warning, if it cannot be evaluated."""
+    (kind, channels, *places, matrix), rate = (plate[name] for name in _LOAD), found["analog_rate"]
+    if not channels.shape[1]:
         warn(f"{what} is left out: it has no samples")
         return None
     if not 0.0 < rate < np.inf:
         raise ValueError(f"{what} has samples at {rate:g} Hz; the file seems to be damaged")
-    kind = found["kinds"][k] if k < len(found["kinds"]) else 0
-    channels, step = found[f"channels_{k}"], 1.0 / found["rate"]
+    unit, step = plate["unit"], 1.0 / found["rate"]
     if kind != 1:
         channels = zeroed(channels, found["zero"], found["first"] + 1, round(rate * step))
-    corners, origin, matrix = (found[f"{name}_{k}"] for name in ("corners", "origin", "matrix"))
-    length = _of_corners(what, corners, laboratory.unit)
-    corners, origin = length * corners, length * origin
+    length = _of_corners(what, places[0], laboratory.unit)
+    corners, origin = (length * place for place in places)
     try:
         force, moment = plate_wrench(kind, channels, corners, origin, matrix)
-        if found["units"][k].lower() in ("v", "mv") and 0.0 < np.abs(force).max() < THRESHOLD:
-            warn(f"{what} has channels in {found['units'][k]}; are they forces, and calibrated?")
-        scale = _of_moments(found["units"][k], kind, laboratory.unit)
+        if unit.lower() in ("v", "mv") and 0.0 < np.abs(force).max() < THRESHOLD:
+            warn(f"{what} has channels in {unit}; are they forces, and calibrated?")
+        scale = _of_moments(unit, kind, laboratory.unit)
         if scale != 1.0:
             other = plate_wrench(kind, channels, corners, origin, matrix, scale)
             moment = other[1] if on_plate(*other, corners) else moment
@@ -293,7 +298,13 @@ def _plate(
         if here.sum() < 2:
             warn(f"{what} is left out: it has a single sample")
             return None
-        return _reaction(what, Wrench(instants[here], *rows))
+        wrench = Wrench(instants[here], *rows)
+    try:
+        check_reaction(wrench)
+    except ValueError:
+        warn(f"{what} gives the load, not the reaction: signs of force and moment are changed")
+        return wrench.scaled(-1.0)
+    return wrench
 
 
 def _of_corners(what: str, corners: Array, unit: str) -> float:
@@ -313,16 +324,6 @@ def _of_moments(said: str, kind: int, unit: str) -> float:
     length = said.lower().replace(".", "").replace("*", "").replace("-", "").strip().lstrip("n")
     known = kind in (1, 2) and said[:1] in ("N", "n") and length in UNITS
     return UNITS[length] / UNITS[unit] if known else 1.0
-
-
-def _reaction(what: str, wrench: Wrench) -> Wrench:
-    """Wrench with the signs of the force of the ground on the foot, whichever the file has."""
-    try:
-        check_reaction(wrench)
-    except ValueError:
-        warn(f"{what} gives the load, not the reaction: signs of force and moment are changed")
-        return wrench.scaled(-1.0)
-    return wrench
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -377,8 +378,7 @@ def write_c3d(
         _add_plates(file, markers, given, back, height)
     _add_events(file, listed_of(contacts, Contact, "contacts"))
     for what, value in checks.mapping(person or {}, "person").items():
-        if what not in _WRITTEN:
-            raise ValueError(f"person has no {what!r}; {suggest(what, _WRITTEN)}")
+        checks.check_known(what, _WRITTEN, f"person has no {what!r}")
         for name, scale in _WRITTEN[what]:
             file.add_parameter("PROCESSING", name, [scale * checks.positive(value, what)])
     with replacing(path) as beside:

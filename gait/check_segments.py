@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kinesym.gait.angles import TURN, turns
 from kinesym.gait.checks import Finding, Panel, judged
+from kinesym.gait.kinematics import TURN, turns
 from kinesym.gait.names import side_of
 from kinesym.gait.relations import Landmarks, Relations, names_in
 from kinesym.runtime.arrays import Array

@@ -5,17 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kinesym.base import quiet
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.frames import DataFrame
 from kinesym.runtime.results.plot import subplots
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Names of series of one panel that a picture tells apart; the others are grey.
 COLOURED = 6
@@ -100,7 +98,7 @@ class Check(Displayed):
     def __repr__(self) -> str:
         return f"<check of data: {len(self.findings)} findings, {len(self.wrong)} wrong>"
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """A row per finding; needs the package pandas."""
         import pandas
 

@@ -13,18 +13,21 @@ from numpy.typing import NDArray
 
 from kinesym.base.checks import check_choice, naming
 from kinesym.base.files import replacing
+from kinesym.gait.checks import Finding
 from kinesym.gait.events import (
     Contact,
     contacts_from_markers,
     contacts_from_wrench,
     distance_to_line,
+    during,
     in_order,
+    phases,
 )
 from kinesym.gait.gaps import runs
 from kinesym.gait.pressure import PressureTransfer
 from kinesym.gait.sharing import FLIGHT
 from kinesym.gait.tables import File, check_columns, csv_cells, numbers_of
-from kinesym.gait.wrench import Wrench, between
+from kinesym.gait.wrench import PRESSING, Wrench, between
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.low_pass import low_pass
 
@@ -53,6 +56,23 @@ STEP = 0.08
 NEARER = 0.1
 #: Least height by which who stands up leaves a seat [m].
 RAISED = 0.15
+#: Distance of the centre of pressure behind all heels, or before all toes, from which on something
+#: else bears, too [m]. Of motions without markers on the trunk it is off by 0.1 m, in steps.
+OFF = 0.12
+#: Time for which it is so, of who stands on one foot, as in a step [s].
+LONG = 0.5
+#: The same of who stands on both feet, for longer than `LONG` [s].
+SHORT = 0.15
+#: Shortest flight after which someone lands on both feet, rather than runs [s].
+FALL = 0.2
+#: The same of a landing on one foot [s].
+HOP = 0.3
+#: Cutoff of the motion from which on it shows landings well [Hz].
+SHARP = 10.0
+#: How much a low-pass at f shortens a flight, times f [-].
+SPREAD = 0.35
+#: Time around a landing in which the force rises [s].
+EARLY = 0.12
 
 
 def flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
@@ -72,7 +92,9 @@ def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Co
         return _in_flights(total, feet, weight)
     rows = _on_steps(total, feet) or _walking(feet)
     if rows is None:
-        rows = [c for foot in feet.places for c in _resting(foot, feet)]
+        courses = {foot: _courses(foot, feet) for foot in feet.places}
+        rests = {f: [_rests(feet.time, *one) for one in pair] for f, pair in courses.items()}
+        rows = [c for f, down in rests.items() for c in _while(f, feet.time, np.any(down, axis=0))]
     if not rows:
         first, last = feet.time[[0, -1]]
         raise ValueError(
@@ -86,7 +108,7 @@ def _in_flights(total: Wrench, feet: PressureTransfer, weight: float) -> list[Co
     """Contacts where the total presses on the ground, of the foot that is lower, or of both."""
     found, courses = [], {foot: _courses(foot, feet) for foot in feet.places}
     for stance in contacts_from_wrench("either", total, FLIGHT * weight):
-        here = (feet.time >= stance.begin) & (feet.time <= stance.end)
+        here = during(stance, feet.time)
         here[np.abs(feet.time - stance.begin).argmin()] = True  # a record may end just then
         low = {f: np.minimum(*(p[2, here] for p in feet.places[f])).mean() for f in feet.places}
         down = [foot for foot in low if low[foot] < min(low.values()) + ALIKE]
@@ -119,12 +141,9 @@ def _on_steps(total: Wrench, feet: PressureTransfer) -> list[Contact]:
     for foot in feet.places:
         (heel, _), (toe, low) = _courses(foot, feet)
         slow = np.any([_speed(time, course) < SLOW for course in (heel, toe)], axis=0)
-        for begin, end in _spans(time, slow):
-            here = (time >= begin) & (time <= end)
-            rise = float(np.median(toe[2, here])) - low
-            height = rise if rise > STEP else 0.0
-            ends = bool(begin > time[0]), bool(end < time[-1])
-            found.append(Contact(foot, begin, end, *ends, height=height))
+        for one in _while(foot, time, slow):
+            rise = float(np.median(toe[2, during(one, time)])) - low
+            found.append(replace(one, height=rise if rise > STEP else 0.0))
         centre = between(time, total.time, np.nan_to_num(total.cop(float(np.mean(toe[2])))))
         apart[foot] = distance_to_line(centre[:2], *feet.places[foot])
     loaded = [c for c in found if not c.height or _is_loaded(c, time, apart)]
@@ -134,7 +153,7 @@ def _on_steps(total: Wrench, feet: PressureTransfer) -> list[Contact]:
 
 def _is_loaded(contact: Contact, time: Array, apart: Mapping[str, Array]) -> bool:
     """Whether the load is over a foot during a contact."""
-    here = (time >= contact.begin) & (time <= contact.end)
+    here = during(contact, time)
     others = [row for foot, row in apart.items() if foot != contact.foot] or [np.inf + time]
     over = here & (apart[contact.foot] + NEARER < np.min(others, axis=0))
     return any(time[k.stop - 1] - time[k.start] > SHORTEST for k in runs(over))
@@ -168,18 +187,6 @@ def _is_lifted(foot: str, begin: float, end: float, feet: PressureTransfer) -> b
     return bool(end - begin > SWING and np.linalg.norm(after - before) < FARTHER)
 
 
-def _resting(foot: str, feet: PressureTransfer) -> list[Contact]:
-    """Contacts of a foot: while its heel or toe rests as low as it comes, or as that of the other
-    foot does."""
-    time, down = feet.time, np.zeros(len(feet.time), dtype=bool)
-    for course, low in _courses(foot, feet):
-        down |= (course[2] < low + LOW) & (_speed(time, course) < SLOW)
-    return [
-        Contact(foot, begin, end, bool(begin > time[0]), bool(end < time[-1]))
-        for begin, end in _spans(time, down)
-    ]
-
-
 def seated(name: str, time: Array, place: Array) -> list[Contact]:
     """Contacts of a seat with the body that presses it at `place` (3, N), which rests there as low
     as it comes. Raises `ValueError` if it is never left, or not to be seen when."""
@@ -191,11 +198,12 @@ def seated(name: str, time: Array, place: Array) -> list[Contact]:
             f"{time[0]:.6g} to {time[-1]:.6g} s, which does not tell when it bears; say so: "
             f"contacts= with Contact({name!r}, begin, end, seat=True)"
         )
-    down = (course[2] < low + LOW) & (_speed(time, course) < SLOW)
-    return [
-        Contact(name, begin, end, bool(begin > time[0]), bool(end < time[-1]), seat=True)
-        for begin, end in _spans(time, down)
-    ]
+    return [replace(one, seat=True) for one in _while(name, time, _rests(time, course, low))]
+
+
+def _rests(time: Array, course: Array, low: float) -> NDArray[np.bool_]:
+    """Whether a course (3, N) rests as low as it comes, (N,)."""
+    return np.asarray((course[2] < low + LOW) & (_speed(time, course) < SLOW))
 
 
 def _speed(time: Array, course: Array) -> Array:
@@ -203,14 +211,19 @@ def _speed(time: Array, course: Array) -> Array:
     return np.asarray(np.linalg.norm(np.gradient(course, time, axis=1), axis=0))
 
 
-def _spans(time: Array, down: NDArray[np.bool_]) -> list[tuple[float, float]]:
-    """Begin and end of the stretches where `down` [s], without short gaps, and short ones."""
+def _while(foot: str, time: Array, down: NDArray[np.bool_]) -> list[Contact]:
+    """Contacts of a foot for the stretches where it is `down`, without short gaps, and short
+    ones."""
     whole = down.copy()
     for gap in runs(~down):
         if time[min(gap.stop, len(time) - 1)] - time[max(gap.start - 1, 0)] < SHORTEST:
             whole[gap] = True
     ends = [(float(time[k.start]), float(time[k.stop - 1])) for k in runs(whole)]
-    return [(begin, end) for begin, end in ends if end - begin > SHORTEST]
+    return [
+        Contact(foot, begin, end, bool(begin > time[0]), bool(end < time[-1]))
+        for begin, end in ends
+        if end - begin > SHORTEST
+    ]
 
 
 def _joined(rows: Iterable[Contact], first: float, last: float) -> list[Contact]:
@@ -238,6 +251,83 @@ def _wider(contact: Contact, first: float, last: float) -> Contact:
     begin = first if begin < first <= contact.begin + WIDER else begin
     end = last if contact.end - WIDER <= last < end else end
     return replace(contact, begin=begin, end=end)
+
+
+# -- checks -----------------------------------------------------------------------------------
+
+
+def check_seated(
+    total: Wrench, contacts: Sequence[Contact], feet: PressureTransfer, weight: float
+) -> None:
+    """Raise `ValueError` where the total on the feet stays off them: something else bears, too."""
+    time, centre = total.time, total.cop(feet.middle(feet.places, total.time))
+    sure = total.force[2] > PRESSING * weight
+    stays = bool((total.force[2] >= FLIGHT * weight).all())  # landings are smeared by a low-pass
+    for contact in contacts:
+        sure &= ~(contact.seat & during(contact, time))
+    for phase in phases(contacts):
+        within = sure & during(phase, time)
+        if phase.feet and phase.end - phase.begin > LONG and within.any():
+            places = [feet.places[foot] for foot in phase.feet]
+            pairs = [[between(time, feet.time, at) for at in pair] for pair in places]
+            off = np.where(within, _off(centre, pairs), 0.0)
+            for run in runs(off > OFF):
+                if time[run.stop - 1] - time[run.start] > (
+                    SHORT if stays and phase.double else LONG
+                ):
+                    raise ValueError(_words(time[run], off[run]))
+
+
+def _off(centre: Array, places: Sequence[Sequence[Array]]) -> Array:
+    """Distances (N,) of centres of pressure (2, N) behind all heels or before all toes [m]."""
+    along = sum(toe[:2] - heel[:2] for heel, toe in places)
+    along = along / np.maximum(np.linalg.norm(along, axis=0), 1e-9)
+    behind = np.min([(along * heel[:2]).sum(axis=0) for heel, _ in places], axis=0)
+    ahead = np.max([(along * toe[:2]).sum(axis=0) for _, toe in places], axis=0)
+    at = (along * centre[:2]).sum(axis=0)
+    return np.asarray(np.maximum(behind - at, at - ahead))
+
+
+def _words(time: Array, off: Array) -> str:
+    """Refusal for a stretch in which the centre of pressure is so far off."""
+    return (
+        f"the motion needs a force {off.max():.2f} m off both ends of the feet from "
+        f"{time[0]:.6g} to {time[-1]:.6g} s: a chair or the like bears it, not the feet; say "
+        'where it is pressed, seats={"chair": place} of contact_forces, and when, if that is '
+        'not while the place rests lowest, Contact("chair", begin, end, seat=True)'
+    )
+
+
+def check_landings(total: Wrench, contacts: Sequence[Contact], weight: float) -> list[Finding]:
+    """Landings, on both feet or from higher than in a run, whose force rises no faster than that of
+    a motion does which is smoothed at a cutoff below `SHARP`.
+
+    After an ideal low-pass at f a force that is there at once rises by 2 f of it in a second, one
+    that passes at once by 2.7 f; in two computed drop jumps smoothed at 4 to 10 Hz by 1.9 to 2.2 f.
+    The flight is longer than it seems by `SPREAD` / f, there to 0.03 s.
+    """
+    time, vertical = total.time, total.force[2]
+    stances, found = contacts_from_wrench("either", total, FLIGHT * weight), []
+    ends = [time[0], *(c.end for c in stances)]
+    for last, stance in zip(ends, stances, strict=False):
+        near = (time > stance.begin - EARLY) & (time < stance.begin + EARLY)
+        if not stance.struck or near.sum() < 3:
+            continue
+        slope = float(np.gradient(vertical[near], time[near]).max())
+        cutoff = slope / (2.0 * float(vertical[near].max()))
+        flight = stance.begin - last + SPREAD / cutoff
+        landed = {c.foot for c in contacts if c.begin < stance.begin + EARLY < c.end}
+        limit = FALL if len(landed) > 1 else HOP
+        says = (
+            f"the landing at {stance.begin:.2f} s, after {flight:.2f} s in the air, is as of a "
+            f"motion smoothed at about {cutoff:.0f} Hz, which takes impacts: the force around it "
+            "is off by a fifth of the weight or so; smooth markers of jumps at 20 Hz, or use plates"
+        )
+        if flight > limit:
+            whole = (stance.begin, stance.end, stance.begin)
+            fault = says if cutoff < SHARP else ""
+            found.append(Finding("landing", (*landed,), *whole, flight, limit, "s", fault))
+    return found
 
 
 # -- in a table -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Gait events: heel strikes, toe-offs, phases of the cycle, and which foot is on which plate.
+"""Gait events: heel strikes, toe-offs, phases of the cycle.
 
 World axes everywhere: x forwards, y to the left, z up.
 """
@@ -9,34 +9,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Real
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 
 from kinesym.base.checks import (
-    Named,
     check_kind,
     check_text,
     finite,
     listed_of,
     mapping,
+    pair,
     positive,
     shown,
 )
-from kinesym.gait.check_plates import check_empty
-from kinesym.gait.checks import warn, warn_of
+from kinesym.gait.checks import warn
 from kinesym.gait.gaps import runs
-from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, vectors
+from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, vectors
 from kinesym.runtime.arrays import Array, real_array, time_grid
 from kinesym.runtime.signals.low_pass import low_pass
 
 #: Contacts, and gaps between them, that are shorter count as chatter [s].
 SHORTEST = 0.05
-#: Largest distance of a foot's centre of pressure from the line between heel and toe [m].
-NEAR = 0.1
-#: Share of a contact for which places of the feet must be known.
-COVERED = 0.5
+#: Heel and toe of feet by name, (3, N) each [m].
+Feet: TypeAlias = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 @dataclass(frozen=True)
@@ -120,6 +118,17 @@ class Cycle:
     def double_supports(self) -> tuple[Phase, ...]:
         """Phases with both feet on the ground."""
         return tuple(phase for phase in self.phases if phase.double)
+
+
+def during(one: Contact | Phase, time: Array) -> NDArray[np.bool_]:
+    """Samples at times (N,) of a contact or phase."""
+    return np.asarray((time >= one.begin) & (time <= one.end))
+
+
+def is_loaded(plate: Wrench, contact: Contact) -> bool:
+    """Whether a plate is loaded most of a contact."""
+    here = during(contact, plate.time)
+    return bool(here.any() and np.mean(plate.force[2, here] > THRESHOLD) > 0.5)
 
 
 # -- contacts ---------------------------------------------------------------------------------
@@ -230,7 +239,6 @@ def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Co
 
     Such as contacts from plates, with contacts from markers where a foot steps beside them.
     """
-
     contacts = listed_of(contacts, Contact, "contacts")
     others = listed_of(others, Contact, "other contacts")
 
@@ -238,8 +246,7 @@ def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Co
         own = (c for c in contacts if c.foot == one.foot)
         return all(one.begin >= c.end or c.begin >= one.end for c in own)
 
-    found = [*contacts, *(one for one in others if free(one))]
-    return sorted(found, key=lambda contact: (contact.begin, contact.end))
+    return in_order([*contacts, *(one for one in others if free(one))])
 
 
 def in_order(contacts: Iterable[Contact]) -> list[Contact]:
@@ -342,122 +349,16 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
     return Cycle(start, stride, end, tuple(inside))
 
 
-# -- plates -----------------------------------------------------------------------------------
+# -- places of feet ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Step:
-    """A foot stands on a plate from begin to end [s].
-
-    distance : of the centre of pressure from the line between heel and toe, its mean weighted by
-    the vertical force [m].
-    """
-
-    plate: str
-    foot: str
-    begin: float
-    end: float
-    distance: float
-
-
-def assign_plates(
-    plates: Mapping[str, Wrench],
-    time: ArrayLike,
-    feet: Mapping[str, tuple[ArrayLike, ArrayLike]],
-    threshold: float = THRESHOLD,
-    near: float = NEAR,
-    height: float = 0.0,
-) -> tuple[dict[str, Wrench], list[Step]]:
-    """Assign plates to feet: the wrench on each foot, and the steps in order.
-
-    plates : by name, all on one grid. time : (N,), of the markers [s], covering half of each
-    contact at least.
-    feet : by name, the positions of its heel and toe markers, each (3, N) [m]. near : a plate's
-    centre of pressure belongs to the foot whose line from heel to toe is nearest, seen from above,
-    if nearer than this [m]. height : of the plates [m].
-
-    A foot may stand on several plates, at once too, and a plate may carry one foot after the
-    other. Warns of plates that show a force while nothing stands on them. Raises `ValueError`
-    naming plate and interval if two feet stand on it at once, or none.
-    """
-    if not mapping(plates, "plates") or not mapping(feet, "feet"):
-        raise ValueError("give at least one plate and one foot")
-    for plate in plates.values():
-        check_kind(plate, Wrench, "kinesym.gait")
-    for foot, pair in feet.items():
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(
-                f"foot {foot!r} is given by its heel and toe, each (3, N), got {shown(pair)}"
-            )
-    near = finite(near, "near")
-    grid = time_grid(time)
-    lines = {
-        foot: [vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid)]
-        for foot, (heel, toe) in feet.items()
-    }
-    warn_of([one for name, plate in plates.items() for one in check_empty(name, plate)])
-    first = next(iter(plates.values()))
-    sums = Named("foot", {foot: Wrench.zero(first.time) for foot in feet})
-    steps = []
-    for name, plate in plates.items():
-        centre = plate.cop(height, threshold)
-        stances = contacts_from_wrench(name, plate, threshold)
-        for contact, keep in zip(stances, _stretches(plate, stances), strict=True):
-            inside = (plate.time >= contact.begin) & (plate.time <= contact.end)
-            _check_covered(name, contact, grid)
-            seen = (plate.time >= grid[0]) & (plate.time <= grid[-1])
-            pressed = inside & seen & np.isfinite(centre[0])
-            here = plate.time[pressed]
-            apart = {
-                foot: distance_to_line(centre[:2, pressed], *(between(here, grid, x) for x in pair))
-                for foot, pair in lines.items()
-            }
-            foot = _owner(contact, apart, plate.force[2, pressed], near)
-            share = plate.force[2, pressed] / plate.force[2, pressed].sum()
-            steps.append(Step(name, foot, contact.begin, contact.end, float(share @ apart[foot])))
-            sums[foot] = sums[foot] + plate.scaled(keep.astype(np.float64))
-    return sums, sorted(steps, key=lambda step: (step.begin, step.plate))
-
-
-def _owner(contact: Contact, apart: Mapping[str, Array], load: Array, near: float) -> str:
-    """The foot that stands on a plate during a contact; contact.foot is the name of the plate.
-
-    A twentieth of the impulse may be elsewhere: centres of pressure are poor when little presses.
-    """
-    feet, distances = list(apart), np.array(list(apart.values()))
-    nearest = np.where(distances.min(axis=0) < near, distances.argmin(axis=0), -1)
-    part = {foot: float(load[nearest == k].sum() / load.sum()) for k, foot in enumerate(feet)}
-    when = f"from {contact.begin:.6g} to {contact.end:.6g} s"
-    standing = [foot for foot in feet if part[foot] > 0.05]
-    if len(standing) > 1:
-        raise ValueError(
-            f"plate {contact.foot!r} carries {' and '.join(standing)} {when}: the "
-            "feet on one plate cannot be told apart; leave it out there"
-        )
-    if not standing or part[standing[0]] < 0.5:
-        means = {foot: float(load @ row / load.sum()) for foot, row in apart.items()}
-        closest = min(means, key=lambda foot: means[foot])
-        raise ValueError(
-            f"plate {contact.foot!r} is loaded {when}, but no foot is within {near} m of its "
-            f"centre of pressure; {closest!r} is {means[closest]:.3f} m away; check axes and origin"
-        )
-    return standing[0]
-
-
-def _stretches(plate: Wrench, stances: Sequence[Contact]) -> list[NDArray[np.bool_]]:
-    """Samples of each stance with its tails down to nothing, at most half way to the next one."""
-    if not stances:
-        return []
-    time, pressing = plate.time, plate.force[2] > 0.0
-    limits = [-np.inf, *(0.5 * (one.end + two.begin) for one, two in pairwise(stances)), np.inf]
-    found = []
-    for contact, (low, high) in zip(stances, pairwise(limits), strict=True):
-        inside = np.flatnonzero((time >= contact.begin) & (time <= contact.end))
-        idle = np.flatnonzero(~pressing)
-        before, after = idle[idle < inside[0]], idle[idle > inside[-1]]
-        start = time[before[-1] if len(before) else 0]
-        stop = time[after[0] if len(after) else -1]
-        found.append((time >= max(start, low)) & (time <= stop) & (time < high))
+def heels_and_toes(feet: Feet, time: Array) -> dict[str, tuple[Array, Array]]:
+    """Positions (3, N) of heel and toe of feet by name, checked."""
+    found = {}
+    for foot, ends in mapping(feet, "feet").items():
+        heel, toe = pair(ends, f"foot {foot!r} is given by its heel and toe, each (3, N)")
+        rows = vectors(f"heel of {foot!r}", heel, time), vectors(f"toe of {foot!r}", toe, time)
+        found[foot] = rows
     return found
 
 
@@ -471,16 +372,6 @@ def nearest_on_line(centre: Array, heel: Array, toe: Array) -> Array:
     along = toe - heel
     part = ((centre - heel) * along).sum(axis=0) / np.maximum((along**2).sum(axis=0), 1e-12)
     return np.asarray(heel + np.clip(part, 0.0, 1.0) * along)
-
-
-def _check_covered(plate: str, contact: Contact, time: Array) -> None:
-    seen = min(contact.end, time[-1]) - max(contact.begin, time[0])
-    if seen < COVERED * (contact.end - contact.begin):
-        raise ValueError(
-            f"plate {plate!r} is loaded from {contact.begin:.6g} to {contact.end:.6g} s, the "
-            f"markers are known from {time[0]:.6g} to {time[-1]:.6g} s; cut the plates to that, "
-            "plate.at(markers.time)"
-        )
 
 
 def check_contacts(ordered: Sequence[Contact]) -> None:

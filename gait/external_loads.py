@@ -105,8 +105,7 @@ def loads_element(data: str, plates: Collection[str], bodies: Mapping[str, str])
     objects = SubElement(loads, "objects")
     given = checks.mapping(bodies, "bodies")
     for name in given:
-        if name not in plates:
-            raise ValueError(f"bodies names {name!r}; {suggest(name, plates)}")
+        checks.check_known(name, plates, f"bodies names {name!r}")
     for name in plates:
         if name not in given:
             raise ValueError(f"bodies does not say on which body {name!r} acts; {name}=...")

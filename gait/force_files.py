@@ -12,20 +12,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from scipy.interpolate import interp1d
 
 from kinesym.base import checks
 from kinesym.base.checks import Named, check_kind, naming, suggest
 from kinesym.base.files import replacing
 from kinesym.gait.axes import (
     NO_AXES,
-    PLANE,
     PLAUSIBLE,
     SURE,
     UNITS,
-    Evidence,
     Laboratory,
     Own,
+    absent,
     chosen,
+    of_plane,
     own_axes,
     rotation,
     seen_in_forces,
@@ -33,7 +34,7 @@ from kinesym.gait.axes import (
 )
 from kinesym.gait.checks import warn
 from kinesym.gait.external_loads import external_forces, loads_element
-from kinesym.gait.marker_files import absent, laboratory_of, vector
+from kinesym.gait.marker_files import laboratory_of, vector
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table, read_mot, read_table
 from kinesym.gait.tables import (
@@ -46,9 +47,9 @@ from kinesym.gait.tables import (
     number,
     numbers_of,
     text_of,
+    write_storage,
 )
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
-from kinesym.gait.writers import write_storage
 from kinesym.runtime.arrays import AXES, Array
 
 #: Under a person the centre of pressure wanders further than this [m].
@@ -130,19 +131,6 @@ def forces_of(
         time, plates = table.time, _plates(path, table, unit)
         own = own_axes(table.header.get("axes", ""))
     plates = _in_metres(path, plates, unit)
-    return _turned(path, time, plates, told, threshold, like, own)
-
-
-def _turned(
-    path: File,
-    time: Array,
-    plates: Mapping[str, Parts],
-    told: tuple[str | None, str | None, str | None],
-    threshold: float,
-    like: Laboratory | None,
-    own: Own,
-) -> tuple[dict[str, Wrench], Laboratory]:
-    """Wrenches in the world from columns in the axes of the file, and these."""
     up, forward, _ = told if like is None else (like.up, like.forward, like.left)
     up, forward = (up, forward) if own == NO_AXES else own
     vectors = [parts.get(kind, {}) for parts in plates.values() for kind in ("force", "cop")]
@@ -156,7 +144,7 @@ def _turned(
     if evidence.up == (up or "")[-1:]:  # which way it points is not seen
         evidence = replace(evidence, up=up or "")
     if plane and not evidence.up:
-        evidence = Evidence("z" if plane == "y" else "y", PLANE)
+        evidence = of_plane(plane)
     laboratory = chosen(path, told, evidence, "m", "y", like, own)
     wrenches = {
         plate: _wrench(
@@ -390,8 +378,7 @@ def held(centre: Array, height: float) -> Array:
     known = np.flatnonzero(~np.isnan(centre[0]))
     if not known.size:
         return np.outer([0.0, 0.0, height], np.ones(centre.shape[1]))
-    k = np.arange(centre.shape[1])
-    after = np.clip(np.searchsorted(known, k), 0, len(known) - 1)
-    before = np.clip(after - 1, 0, None)
-    nearer = k - known[before] < known[after] - k
-    return centre[:, known[np.where(nearer, before, after)]]
+    nearest = interp1d(
+        known, centre[:, known], "nearest-up", bounds_error=False, fill_value="extrapolate"
+    )
+    return np.asarray(nearest(np.arange(centre.shape[1])))

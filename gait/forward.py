@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.base.checks import finite, flag, listed, positive, suggest
+from kinesym.base.checks import check_known, flag, listed, not_negative, positive
 from kinesym.base.notebook import Displayed
-from kinesym.gait.angles import pose
+from kinesym.gait.checks import warn
 from kinesym.gait.inverse import coordinate_names, stick_figure
-from kinesym.gait.kinematics import Samples
+from kinesym.gait.kinematics import Samples, pose
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.summary import samples
@@ -46,8 +45,7 @@ class PD:
         gains = real_array(self.stiffness, "the stiffness of a PD controller")
         if not (np.isfinite(gains).all() and (gains >= 0.0).all()):
             raise ValueError("gains of a PD controller must not be negative")
-        if finite(self.Td, "the derivative time") < 0.0:
-            raise ValueError(f"the derivative time must not be negative, got {self.Td}")
+        not_negative(self.Td, "the derivative time")
         if self.root_mass is not None:
             positive(self.root_mass, "root_mass of a PD controller")
         flag(self.sampled, "sampled")
@@ -69,11 +67,10 @@ class PD:
     def check_step(self, step: float) -> None:
         """Warn if a sampled controller is likely to be unstable with this step [s]."""
         if self.sampled and self.Td < step / 2.0:
-            warnings.warn(
+            warn(
                 f"a controller sampled every {step:g} s lags by {step / 2.0:g} s, more than its "
                 f"derivative time {self.Td:g} s: it feeds oscillations; use sampled=False or "
                 "shorter steps",
-                stacklevel=3,
             )
 
 
@@ -115,8 +112,7 @@ class Tracking(Displayed):
     def angle(self, segment: str) -> slice:
         """Rows of alpha, beta, gamma of a segment."""
         names = [row.name for row in self.segments]
-        if segment not in names:
-            raise ValueError(f"there is no segment {segment!r}; {suggest(segment, names)}")
+        check_known(segment, names, f"there is no segment {segment!r}")
         first = 3 + 3 * names.index(segment)
         return slice(first, first + 3)
 

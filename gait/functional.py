@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 from kinesym.base.checks import check_kind, listed
 from kinesym.gait.markers import Markers
 from kinesym.gait.relations import FunctionalCentre, is_line, rigid_motion
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, rms
 
 #: Fewest samples in which all markers are seen.
 FEWEST = 20
@@ -64,10 +64,9 @@ def functional_centre(
             "centre can be found; record a trial that flexes, abducts and circles the joint"
         )
     centre, distances = found
-    size = float(np.sqrt(np.mean(distances**2)))
     still = tuple((x, y, z) for x, y, z in shape.tolist())
     x, y, z = centre.tolist()
-    return FunctionalCentre(cluster, still, (x, y, z), size)
+    return FunctionalCentre(cluster, still, (x, y, z), rms(distances))
 
 
 def _mean_shape(rows: Array) -> Array:

@@ -6,32 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import sub
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import Named, check_kind, finite, mapping
 from kinesym.base.notebook import Displayed
-from kinesym.gait.check_contacts import check_landings, check_seated
 from kinesym.gait.checks import warn_of
-from kinesym.gait.contacts import contacts_of, flying, seated
-from kinesym.gait.events import Contact, distance_to_line, in_order, nearest_on_line
-from kinesym.gait.point_forces import STANDING, point_forces
-from kinesym.gait.pressure import HEEL, PressureTransfer, upwards
+from kinesym.gait.contacts import check_landings, check_seated, contacts_of, flying, seated
+from kinesym.gait.events import Contact, Feet, distance_to_line, during, in_order, nearest_on_line
+from kinesym.gait.pressure import HEEL, STANDING, PressureTransfer, point_forces, upwards
 from kinesym.gait.shared_reaction import Sharing
 from kinesym.gait.sharing import FLIGHT, share
 from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import Wrench, between, vectors
 from kinesym.runtime.arrays import AXES, Array, check_span
+from kinesym.runtime.results.frames import DataFrame, by_foot
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-#: Heel and toe of feet by name, (3, N) each [m].
-Feet = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 #: Lever that converts an error of the total's moment to one of the force [m]: about the height of
 #: the mass centre.
@@ -105,13 +98,10 @@ class ContactForces(Displayed):
             lines[-1] += f", at heights of {', '.join(map(str, steps))} m" if steps else ""
         return "\n".join(lines)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Force [N] and moment about the origin [N m] by foot, with standard errors of the force
         (`std_x`, ...), by time [s]."""
-        import pandas as pd  # here: slow to import
-
-        frames = {foot: self[foot].to_pandas() for foot in self.std}
-        found = pd.concat(frames, axis=1, names=["foot", "part"])
+        found = by_foot({foot: self[foot].to_pandas() for foot in self.std})
         for foot, rows in self.std.items():
             for axis, row in zip(AXES, rows, strict=True):
                 found[foot, f"std_{axis}"] = row
@@ -218,8 +208,10 @@ def contact_forces(
     way = PressureTransfer(time, feet, height, contacts=contacts)
     pressed = {name: between(total.time, way.time, place) for name, place in places.items()}
     points = point_forces(total, contacts, way, body, pressed)
+    pushes = {name: upwards(body * points.borne[name]) for name in pressed}
     held = {
-        name: _upwards(total.time, body * points.borne[name], pressed[name]) for name in pressed
+        name: Wrench(total.time, push, np.cross(pressed[name], push, axis=0))
+        for name, push in pushes.items()
     }
     on_feet = reduce(sub, held.values(), total)
     check_seated(on_feet, contacts, way, body)
@@ -262,12 +254,6 @@ def _with_seats(contacts: Sequence[Contact], places: Mapping[str, Array]) -> lis
     return rows
 
 
-def _upwards(time: Array, force: Array, place: Array) -> Wrench:
-    """Wrench of a vertical force (N,) at a place (3, N)."""
-    rows = upwards(force)
-    return Wrench(time, rows, np.cross(place, rows, axis=0))
-
-
 def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:
     """Wrench with the same force, its centre of pressure moved to within reach of the foot."""
     centre = wrench.cop(feet.surface(foot, wrench.time))[:2]
@@ -290,7 +276,7 @@ def _astray(shared: Sharing, feet: PressureTransfer) -> float:
         if len(phase.feet) != 1:
             continue
         centre = shared.total.cop(feet.surface(phase.feet[0], time))
-        alone = (time >= phase.begin) & (time <= phase.end) & np.isfinite(centre[0])
+        alone = during(phase, time) & np.isfinite(centre[0])
         alone &= shared.total.force[2] > 0.5 * shared.weight
         if alone.any():
             heel, toe = (between(time[alone], feet.time, p) for p in feet.places[phase.feet[0]])
@@ -305,11 +291,11 @@ def _unsure(shared: Sharing, feet: PressureTransfer, astray: float) -> Array:
     time, found = shared.total.time, np.full(len(shared.total.time), SHARE)
     off = _error(astray)
     for phase in shared.phases:
-        within = (time >= phase.begin) & (time <= phase.end)
-        if phase.double and phase.end - phase.begin > STANDING and within.any():
+        here = during(phase, time)
+        if phase.double and phase.end - phase.begin > STANDING and here.any():
             middles = (np.mean(feet.places[foot], axis=0)[:2] for foot in phase.feet)
-            one, other = (between(time[within], feet.time, middle) for middle in middles)
-            found[within] = np.maximum(SHARE, off / np.maximum(np.hypot(*(one - other)), off))
+            one, other = (between(time[here], feet.time, middle) for middle in middles)
+            found[here] = np.maximum(SHARE, off / np.maximum(np.hypot(*(one - other)), off))
     return found
 
 
@@ -352,32 +338,24 @@ def _stds(
     unsure = _unsure(shared, feet, astray)
     unsure = unsure * np.maximum(total.force[2] / np.maximum(shared.total.force[2], 1.0), 1.0)
     moved = np.sqrt(sum((part**2 for part in lean.values()), np.zeros(len(shared.total.time))))
-    std = {foot: np.zeros_like(shared.total.force) for foot in feet.places}  # without any contact
-    return std | {
-        foot: _std(shared, foot, astray, unsure, mass_std, moved) for foot in shared.wrenches
-    }
-
-
-def _std(
-    shared: Sharing, foot: str, astray: float, unsure: Array, mass_std: float, moved: Array
-) -> Array:
-    """Standard errors of the force on a foot, (3, N); moved : those of the seats [N]."""
-    time, force = shared.total.time, shared[foot].force
-    near, down = np.zeros(len(time), bool), np.zeros(len(time), bool)
-    for phase in shared.phases:
-        within = (time >= phase.begin - TIMING) & (time <= phase.end + TIMING)
-        down |= within & (foot in phase.feet)
-        if len(phase.feet) != 1:
-            near |= within
-    total = np.abs(shared.total.force[2])
-    part = np.clip(force[2] / np.maximum(total, 1.0), 0.0, 1.0)
-    anything = np.sqrt(1.0 / 12.0 + (part - 0.5) ** 2)  # all shares from 0 to 1 are as likely
-    spread = np.where(unsure > SHARE, np.minimum(unsure, anything), 4.0 * SHARE * part * (1 - part))
-    double = spread * total * near
-    late = _late(time, force) * near
-    borne = np.sqrt(np.mean(total[down] ** 2)) if down.any() else 0.0  # in runs above the weight
-    motion = np.nan_to_num(astray, nan=0.1) / LEVER * borne * down
-    sideways = np.array([[0.3], [0.1], [1.0]])  # forces along x and y are that much smaller
-    squares = motion**2 + (mass_std * force) ** 2 + late**2 + (sideways * double) ** 2
-    squares += upwards(part * moved) ** 2
-    return np.asarray(np.sqrt(squares))
+    time, total_force = shared.total.time, np.abs(shared.total.force[2])
+    found = {foot: np.zeros_like(shared.total.force) for foot in feet.places}  # without any contact
+    for foot, wrench in shared.wrenches.items():
+        near, down = np.zeros(len(time), bool), np.zeros(len(time), bool)
+        for phase in shared.phases:
+            around = (time >= phase.begin - TIMING) & (time <= phase.end + TIMING)
+            down |= around & (foot in phase.feet)
+            near |= around & (len(phase.feet) != 1)
+        force = wrench.force
+        part = np.clip(force[2] / np.maximum(total_force, 1.0), 0.0, 1.0)
+        anything = np.sqrt(1.0 / 12.0 + (part - 0.5) ** 2)  # all shares from 0 to 1 are as likely
+        usual = 4.0 * SHARE * part * (1 - part)
+        spread = np.where(unsure > SHARE, np.minimum(unsure, anything), usual)
+        double, late = spread * total_force * near, _late(time, force) * near
+        # in runs above the weight
+        borne = np.sqrt(np.mean(total_force[down] ** 2)) if down.any() else 0.0
+        motion = np.nan_to_num(astray, nan=0.1) / LEVER * borne * down
+        sideways = np.array([[0.3], [0.1], [1.0]])  # forces along x and y are that much smaller
+        squares = motion**2 + (mass_std * force) ** 2 + late**2 + (sideways * double) ** 2
+        found[foot] = np.asarray(np.sqrt(squares + upwards(part * moved) ** 2))
+    return found

@@ -11,28 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from kinesym.base.checks import Named, Renamed, suggest
+from kinesym.base.checks import Named, Renamed, check_known, suggest
 from kinesym.base.notebook import Displayed
-from kinesym.gait.angles import angles_of, angular_velocity, pose, turning
-from kinesym.gait.check_feet import Moved, check_under, line_of_foot
 from kinesym.gait.checks import warn, warn_of
-from kinesym.gait.kinematics import Samples
+from kinesym.gait.kinematics import Samples, angles_of, angular_velocity, pose, turning
 from kinesym.gait.names import side_of
 from kinesym.gait.natural.body import G, NaturalBody
+from kinesym.gait.plates import Moved, check_under, line_of_foot
 from kinesym.gait.wrench import Wrench
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, rms
+from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 #: Share of the weight of a residual force above which there is a warning: 3 % on a walk with all
 #: markers, 11 % on one without those of trunk and arms.
@@ -121,13 +117,10 @@ class InverseDynamics(Displayed, Renamed, renamed={"course": "kinematics"}):
         """Time (N,) [s]."""
         return self.kinematics.time
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """The generalised `forces` by the coordinate that they are along, by time [s]."""
-        import pandas as pd  # here: slow to import
-
-        index = pd.Index(self.time, name="time")
         names = coordinate_names(self.skeleton.segments)
-        return pd.DataFrame(self.forces.T, index=index, columns=names)
+        return by_time(self.time, dict(zip(names, self.forces, strict=True)))
 
     @cached_property
     def torque(self) -> Array:
@@ -168,8 +161,7 @@ class InverseDynamics(Displayed, Renamed, renamed={"course": "kinematics"}):
         The choice changes only the torque between the two segments. Raises `ValueError` for an
         unknown foot or a wrench at other times.
         """
-        if foot not in self.skeleton.feet:
-            raise ValueError(f"there is no foot {foot!r}; {suggest(foot, self.skeleton.feet)}")
+        check_known(foot, self.skeleton.feet, f"there is no foot {foot!r}")
         self._check_times(foot, wrench)
         hind, fore = self.skeleton.feet[foot]
         k = self.skeleton.number(fore)
@@ -217,7 +209,7 @@ class InverseDynamics(Displayed, Renamed, renamed={"course": "kinematics"}):
     def _check_residual(self, residual: Wrench) -> None:
         """Warn of a force that the plates lack."""
         size = np.linalg.norm(residual.force, axis=0)
-        share = float(np.sqrt(np.mean(size**2))) / (self.skeleton.mass * G)
+        share = rms(size) / (self.skeleton.mass * G)
         if share > LEFT_OVER:
             warn(
                 f"wrenches under the feet leave {100.0 * share:.0f} % of the weight of what the "
@@ -266,15 +258,14 @@ class JointLoads(Displayed):
         Positive for hip flexion, knee extension and ankle dorsiflexion: a turn of the segment about
         the axis that points to the right.
         """
-        k, lateral = self._lateral(joint)
+        before, k = self._pair(joint)
+        lateral = self.inverse.attitude[before][:, 1]
         return -np.einsum("in,in->n", self.torque[k], lateral)
 
     def flexion_angle(self, joint: str) -> Array:
         """The angle in the same sense, (N,) [rad]: in the sagittal plane of the proximal segment,
         zero where both have the same axes."""
-        k, _ = self._lateral(joint)
-        parent = self.inverse.skeleton.proximal_neighbour(k)
-        return flexion_angle(self.inverse.attitude[parent], self.inverse.attitude[k])
+        return flexion_angle(*(self.inverse.attitude[k] for k in self._pair(joint)))
 
     def adduction(self, joint: str) -> Array:
         """Torque of a joint about its floating axis, (N,) [N m]: normal to the lateral axis of the
@@ -285,15 +276,16 @@ class JointLoads(Displayed):
         and others without a side, its sign as on the right. With `flexion` and `rotation` it is
         conjugate to the angles: their products with the rates of these add up to `power`.
         """
-        k, lateral = self._lateral(joint)
-        floating = np.cross(lateral, self.inverse.attitude[k][:, 2], axis=0)
+        before, k = self._pair(joint)
+        lateral, long = self.inverse.attitude[before][:, 1], self.inverse.attitude[k][:, 2]
+        floating = np.cross(lateral, long, axis=0)
         along = np.einsum("in,in->n", self.torque[k], floating)
         return self._side(joint) * along / np.linalg.norm(floating, axis=0)
 
     def rotation(self, joint: str) -> Array:
         """Torque of a joint about the long axis of the segment beyond it, (N,) [N m]: positive for
         internal rotation, on both sides; see `adduction`."""
-        k, _ = self._lateral(joint)
+        _, k = self._pair(joint)
         long = self.inverse.attitude[k][:, 2]
         return self._side(joint) * np.einsum("in,in->n", self.torque[k], long)
 
@@ -308,28 +300,25 @@ class JointLoads(Displayed):
 
     def _side(self, joint: str) -> float:
         """1, or -1 on the left (`Lthigh`), where adduction and rotation turn the other way."""
-        name = self.inverse.skeleton.names[self._lateral(joint)[0]]
+        name = self.inverse.skeleton.names[self._pair(joint)[1]]
         return -1.0 if side_of(name) == "left" else 1.0
 
     def _relative(self, joint: str) -> Array:
         """Angles of a segment in the axes of its proximal neighbour, (3, N), see `angles`."""
-        k, _ = self._lateral(joint)
-        before = self.inverse.attitude[self.inverse.skeleton.proximal_neighbour(k)]
-        return angles_of(np.einsum("jin,jkn->ikn", before, self.inverse.attitude[k]))
+        before, beyond = (self.inverse.attitude[k] for k in self._pair(joint))
+        return angles_of(np.einsum("jin,jkn->ikn", before, beyond))
 
     def power(self, joint: str) -> Array:
         """Power of the torque of a joint, (N,) [W]: positive where energy is generated."""
-        k, _ = self._lateral(joint)
-        w = self.inverse.angular_velocity
-        relative = w[k] - w[self.inverse.skeleton.proximal_neighbour(k)]
-        return np.einsum("in,in->n", self.torque[k], relative)
+        (before, k), w = self._pair(joint), self.inverse.angular_velocity
+        return np.einsum("in,in->n", self.torque[k], w[k] - w[before])
 
-    def _lateral(self, joint: str) -> tuple[int, Array]:
-        """The segment beyond a joint, and the lateral axis of its proximal neighbour."""
+    def _pair(self, joint: str) -> tuple[int, int]:
+        """The segments before and beyond a joint."""
         k = self.inverse.skeleton.number(joint)
         if k == 0:
             raise ValueError(f"{joint} has no neighbour; choose the joint of another segment")
-        return k, self.inverse.attitude[self.inverse.skeleton.proximal_neighbour(k)][:, 1]
+        return self.inverse.skeleton.proximal_neighbour(k), k
 
     def plot(self, joints: Sequence[str] | None = None) -> Any:
         """Angle, torque over body mass and power of joints, by default of the legs."""
@@ -370,11 +359,10 @@ class JointLoads(Displayed):
         outputs, model = values | points, "inverse dynamics"
         return Trajectory(self.time, states, {}, outputs, {}, model, drawing=drawing)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Everything by name, by time [s]: see `columns`."""
-        import pandas as pd  # here: slow to import
-
-        return pd.DataFrame(self.columns()).set_index("time_s").rename_axis("time")
+        columns = dict(self.columns())
+        return by_time(columns.pop("time_s"), columns)
 
     def columns(self) -> dict[str, Array]:
         """Everything by name, (N,) each: for tables and files."""

@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from kinesym.base.checks import Named, check_choice, check_kind, naming, shown
 from kinesym.gait.axes import (
-    AHEAD,
     DIRECTIONS,
     NO_AXES,
     NOTHING,
-    PLANE,
     UNITS,
     Evidence,
     Laboratory,
     Own,
+    absent,
     chosen,
+    of_plane,
     own_axes,
     seen_in_markers,
     sides_agree,
     unit_of,
 )
 from kinesym.gait.checks import warn
-from kinesym.gait.markers import Markers, check_size, uniform
+from kinesym.gait.markers import Markers, check_size
 from kinesym.gait.motion_files import read_table
 from kinesym.gait.tables import (
     Cells,
@@ -44,6 +45,7 @@ from kinesym.gait.tables import (
     number,
     numbers_of,
     text_of,
+    uniform,
 )
 from kinesym.runtime.arrays import Array
 
@@ -169,7 +171,7 @@ def read_csv(
     positions = {name: vector(path, f"{name}_", axes, plane) for name, axes in parts.items()}
     check_seconds(path, table.time)
     told = (up, forward, left)
-    flat = Evidence("z" if plane == "y" else "y", PLANE) if plane else NOTHING
+    flat = of_plane(plane)
     return markers_of(path, table.time, positions, said, unit, told, "y", flat, like=like)[0]
 
 
@@ -235,7 +237,7 @@ def read_places(
         if np.isnan(position).any():
             raise ValueError(f"{path}: the position of {name!r} is missing; remove its line")
     said = heads["x"].partition("_")[2]
-    rows = _seen(path, {name: position[:, None] for name, position in positions.items()})
+    rows = {name: position[:, None] for name, position in positions.items()}
     turned, _ = turned_rows(path, rows, said, unit, (up, forward, left), "y", like=like)
     turned = {name: row for name, row in turned.items() if not np.isnan(row).any()}
     return Named("marker", {name: row[:, 0] for name, row in turned.items()})
@@ -264,10 +266,9 @@ def markers_of(
     own : up and forwards, as the file says. like : markers with the same axes.
     """
     short, prefix = _short(positions)
-    seen = _seen(path, short)
-    turned, laboratory = turned_rows(path, seen, said, unit, told, default, pressed, own, like)
+    turned, laboratory = turned_rows(path, short, said, unit, told, default, pressed, own, like)
     if prefix:
-        laboratory = laboratory.noting(f"names without {prefix!r}")
+        laboratory = replace(laboratory, note=f"{laboratory.note}; names without {prefix!r}")
     with naming(path):
         return Markers(time, turned, laboratory), laboratory
 
@@ -313,10 +314,9 @@ def turned_rows(
 ) -> tuple[dict[str, Array], Laboratory]:
     """Positions (3, N) of a file in world axes [m], and the evidence for these axes; arguments as
     of `markers_of`."""
-    alike = laboratory_of(like)
-    rows = list(positions.values())
-    name = unit_of(path, said, unit, rows)
-    metres = {marker: UNITS[name] * row for marker, row in positions.items()}
+    alike, seen_rows = laboratory_of(like), _seen(path, positions)
+    name = unit_of(path, said, unit, seen_rows.values())
+    metres = {marker: UNITS[name] * row for marker, row in seen_rows.items()}
     with naming(path):
         check_size(metres.values(), NEAREST)
     above = told[0] or (alike.up if alike else "")
@@ -353,15 +353,6 @@ def laboratory_of(like: Markers | None) -> Laboratory | None:
         return None
     check_kind(like, Markers, "kinesym.gait")
     return like.laboratory
-
-
-def absent(up: str | None, forward: str | None, found: Iterable[Mapping[str, Array]]) -> str:
-    """The axis to the side if no column of these vectors has it, or else nothing."""
-    seen = {axis for axes in found for axis in axes}
-    lacking = [axis for axis in "xyz" if axis not in seen]
-    above = (up or ("z" if lacking == ["y"] else "y"))[-1]
-    ahead = (forward or AHEAD.get(above, ""))[-1:]
-    return lacking[0] if len(lacking) == 1 and lacking[0] not in (above, ahead) else ""
 
 
 def vector(path: File, label: str, axes: Mapping[str, Array], optional: str) -> Array:

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.base.checks import Named, check_kind
-from kinesym.gait.filters import Butterworth, smoother_of
+from kinesym.gait.checks import warn
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.marker_inputs import (
     Placed,
-    bounds_of,
     compiled,
     guess_of,
     matched,
     measured_of,
-    numbers_of,
     root_turns,
+    squares_of,
     targets_of,
-    weights_of,
 )
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
 from kinesym.gait.marker_steps import HELD, MarkerMinimum, knowledge, median_noise, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
+from kinesym.gait.smoothing import Butterworth, smoother_of
 from kinesym.runtime.arrays import Array, mean_of_known
-from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import ByName, OverTime
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import listed, samples
-from kinesym.symbolic.losses import Loss
 from kinesym.symbolic.multibody.links import turning
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import check_known
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Rounds, at most, in which the noise of a robust loss is estimated.
 ROUNDS = 10
@@ -165,15 +159,13 @@ class MarkerFit(ByName, Saved):
             lines += ["", f"not used: {listed(self.unused, 99)}"]
         return "\n".join(lines)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Coordinates, their standard errors (`std_...`) and marker errors (`error_...`) over
         time."""
-        import pandas as pd  # here: slow to import
-
         columns = dict(self.coordinates)
         columns |= {f"std_{name}": row for name, row in self.std.items()}
         columns |= {f"error_{name}": row for name, row in self.distances.items()}
-        return pd.DataFrame(columns, index=pd.Index(self.time, name="time"))
+        return by_time(self.time, columns)
 
     def plot(self, names: Iterable[Any] | None = None) -> Any:
         """Marker errors over time and by marker; or these coordinates with bands of two standard
@@ -256,24 +248,33 @@ def fit_markers(
     check_kind(tree, Tree, "kinesym.multibody")
     check_kind(markers, Markers, "kinesym.gait")
     law = None if smooth is None else low_pass(smooth, markers.rate)
-    robust = None if loss is None else RobustLoss.of(Loss.named(loss))
     found, unused = matched(tree, placed, [markers])
     functions = compiled(tree, tuple(body for body, _ in found.values()))
     measured = measured_of(tree, found, markers)
-    problem = Squares(
-        functions,
-        numbers_of(functions, [at for _, at in found.values()]),
-        measured,
-        weights_of(list(found), measured, weights, [*found, *unused]),
-        *bounds_of(functions.states, limits),
-        loss=robust,
-    )
-    drawn = targets_of(functions.states, len(markers), targets)
-    problem = replace(problem, targets=drawn[0], pulls=drawn[1])
+    problem = squares_of(functions, found, unused, measured, weights, limits, loss)
+    drawn, pulls = targets_of(functions.states, len(markers), targets)
+    problem = replace(problem, targets=drawn, pulls=pulls)
     first = guess_of(tree, functions.states, guess)
     q = start(problem, first, root_turns(tree, functions.states), markers.time)
     problem, minimum = fitted(problem, q, law, markers.rate)
-    result = described(tree, problem, minimum, list(found), markers.time, unused)
+    states, state, known = functions.states, minimum.state, knowledge(problem, minimum)
+    gaps = np.sqrt(np.sum(state.gaps**2, axis=0))
+    distances = np.where(np.isfinite(measured[::3]), gaps, np.nan)
+    turns, names = turning(tree.links), list(found)
+    said = "" if minimum.converged else trouble(minimum, states, names, markers.time)
+    result = MarkerFit(
+        tree.name,
+        markers.time,
+        dict(zip(states, state.q, strict=True)),
+        dict(zip(states, known.std, strict=True)),
+        dict(zip(names, distances, strict=True)),
+        known.noise,
+        [name for name in states if name in turns],
+        list(unused),
+        minimum.converged,
+        said,
+        minimum.iterations,
+    )
     check_fit(result)
     return result
 
@@ -319,36 +320,6 @@ def fitted(
     return problem, minimise(problem, minimum.state.q, problem.prior)
 
 
-def described(
-    tree: Tree,
-    problem: Squares,
-    minimum: MarkerMinimum,
-    names: Sequence[str],
-    time: Array,
-    unused: Sequence[str],
-) -> MarkerFit:
-    """The result of a minimum."""
-    state, states = minimum.state, problem.functions.states
-    known = knowledge(problem, minimum)
-    distances = np.sqrt(np.sum(state.gaps**2, axis=0))
-    measured = np.isfinite(problem.measured[::3])
-    distances = np.where(measured, distances, np.nan)
-    turns = turning(tree.links)
-    return MarkerFit(
-        tree.name,
-        time,
-        dict(zip(states, state.q, strict=True)),
-        dict(zip(states, known.std, strict=True)),
-        dict(zip(names, distances, strict=True)),
-        known.noise,
-        [name for name in states if name in turns],
-        list(unused),
-        minimum.converged,
-        "" if minimum.converged else trouble(minimum, states, names, time),
-        minimum.iterations,
-    )
-
-
 def trouble(
     minimum: MarkerMinimum, states: Sequence[str], names: Sequence[str], time: Array | None = None
 ) -> str:
@@ -371,20 +342,16 @@ def trouble(
 def check_fit(fit: MarkerFit) -> None:
     """Warn of a fit that looks wrong."""
     if not fit.converged:
-        warnings.warn(
-            f"{fit.message}: the coordinates are not those of least squares", stacklevel=3
-        )
+        warn(f"{fit.message}: the coordinates are not those of least squares")
     blind = [name for name, error in fit.std.items() if np.isnan(error).all()]
     if blind:
-        warnings.warn(
+        warn(
             f"no marker shows {listed(blind)}, which stay where they began; lock them, or place "
             "more markers",
-            stacklevel=3,
         )
     name, when, error = fit.worst
     if error > FAR:
-        warnings.warn(
+        warn(
             f"marker {name!r} is {100 * error:.0f} cm off at {when:g} s: is it on this body, and "
             'are markers exchanged? loss="huber" makes it count less',
-            stacklevel=3,
         )

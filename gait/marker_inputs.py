@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
@@ -11,14 +10,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.base.checks import finite, mapping, shown
+from kinesym.base.checks import finite, mapping, not_negative, pair, shown
 from kinesym.codegen.evaluate import model_jacobians, model_outputs
 from kinesym.gait.axes import rotation
+from kinesym.gait.checks import warn
+from kinesym.gait.marker_squares import Squares
 from kinesym.gait.markers import Markers
 from kinesym.internal.problems.pipeline import realise
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.runtime.arrays import AXES, Array, real_array
 from kinesym.runtime.functions import Functions
+from kinesym.runtime.losses import RobustLoss
+from kinesym.symbolic.losses import Loss
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.links import Aim, turning
 from kinesym.symbolic.multibody.tree import Tree
@@ -54,10 +57,9 @@ def matched(
         raise ValueError(f"none of the markers of {tree.name} is measured: {why}")
     for name in absent:
         if like := get_close_matches(name, extra, 1, ALIKE):
-            warnings.warn(
+            warn(
                 f"marker {name!r} of {tree.name} is not measured, but {like[0]!r} is, which no "
                 "body has; if they are the same, rename one",
-                stacklevel=3,
             )
     return found, [*absent, *extra]
 
@@ -72,13 +74,12 @@ def checked_places(tree: Tree, placed: Placed | None) -> dict[str, tuple[str, Ar
             )
     bodies, found = [body.name for body in tree.bodies], {}
     for name, place in mapping(placed, "placed", "{name: (body, (x, y, z))}").items():
-        if not isinstance(place, (tuple, list)) or len(place) != 2:
-            raise ValueError(f"marker {name!r} is placed by (body, (x, y, z)), got {shown(place)}")
-        check_known(place[0], bodies, f"marker {name!r}: {place[0]!r} is no body of {tree.name}")
-        at = real_array(place[1], f"the place of marker {name!r}")
+        body, where = pair(place, f"marker {name!r} is placed by (body, (x, y, z))")
+        check_known(body, bodies, f"marker {name!r}: {body!r} is no body of {tree.name}")
+        at = real_array(where, f"the place of marker {name!r}")
         if at.shape != (3,) or not np.isfinite(at).all():
-            raise ValueError(f"marker {name!r} is at three finite numbers, got {shown(place[1])}")
-        found[str(name)] = (str(place[0]), at)
+            raise ValueError(f"marker {name!r} is at three finite numbers, got {shown(where)}")
+        found[str(name)] = (str(body), at)
     return found
 
 
@@ -128,14 +129,32 @@ def weights_of(
     row = dict.fromkeys(names, 1.0)
     for name, weight in mapping({} if given is None else given, "weights").items():
         check_known(name, list(known), f"weights: there is no marker {name!r}")
-        if finite(weight, f"the weight of {name!r}") < 0.0:
-            raise ValueError(f"the weight of {name!r} must not be negative, got {weight}")
-        if name in row:
-            row[name] = float(weight)
+        value = not_negative(weight, f"the weight of {name!r}")
+        row |= {name: value} if name in row else {}
     if not any(row.values()):
         raise ValueError("all markers have weight 0; nothing is left to fit")
     present = np.isfinite(measured[::3])
     return np.asarray(present * np.array(list(row.values()))[:, None])
+
+
+def squares_of(
+    functions: Functions,
+    found: Mapping[str, tuple[str, Array]],
+    unused: Sequence[str],
+    measured: Array,
+    weights: Mapping[str, float] | None,
+    limits: Mapping[Any, tuple[float, float]] | None,
+    loss: str | None,
+) -> Squares:
+    """The sum of squares of markers (3 T, N) at places on bodies."""
+    return Squares(
+        functions,
+        numbers_of(functions, [at for _, at in found.values()]),
+        measured,
+        weights_of(list(found), measured, weights, [*found, *unused]),
+        *bounds_of(functions.states, limits),
+        loss=None if loss is None else RobustLoss.of(Loss.named(loss)),
+    )
 
 
 def bounds_of(
@@ -143,12 +162,13 @@ def bounds_of(
 ) -> tuple[Array, Array]:
     """Lower and upper bounds of the coordinates."""
     lower, upper = np.full(len(states), -np.inf), np.full(len(states), np.inf)
-    for name, pair in by_name({} if limits is None else limits, None, "limits").items():
+    for name, ends in by_name({} if limits is None else limits, None, "limits").items():
         check_known(name, list(states), f"limits: {name} is no coordinate")
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not pair[0] < pair[1]:
-            raise ValueError(f"limits of {name} are (lowest, highest), got {shown(pair)}")
+        low, high = pair(ends, f"limits of {name} are (lowest, highest)")
+        if not low < high:
+            raise ValueError(f"limits of {name} are (lowest, highest), got {shown(ends)}")
         k = list(states).index(name)
-        lower[k], upper[k] = float(pair[0]), float(pair[1])
+        lower[k], upper[k] = float(low), float(high)
     return lower, upper
 
 
@@ -159,20 +179,17 @@ def targets_of(
     if not given:
         return np.zeros((0, 0)), np.zeros(0)
     targets, pulls = np.zeros((len(states), count)), np.zeros(len(states))
-    for name, pair in by_name(mapping(given, "targets"), None, "targets").items():
+    for name, entry in by_name(mapping(given, "targets"), None, "targets").items():
         check_known(name, list(states), f"targets: {name} is no coordinate")
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"the target of {name} is (value, weight), got {shown(pair)}")
-        row = real_array(pair[0], f"the target of {name}")
+        value, weight = pair(entry, f"the target of {name} is (value, weight)")
+        row = real_array(value, f"the target of {name}")
         if row.shape not in ((), (count,)) or not np.isfinite(row).all():
             raise ValueError(
                 f"the target of {name} is a finite number or one of each of {count} instants, got "
-                f"{shown(pair[0])}"
+                f"{shown(value)}"
             )
         k = list(states).index(name)
-        targets[k], pulls[k] = row, finite(pair[1], f"the weight of the target of {name}")
-        if pulls[k] < 0.0:
-            raise ValueError(f"the weight of the target of {name} must not be negative")
+        targets[k], pulls[k] = row, not_negative(weight, f"the weight of the target of {name}")
     return targets, pulls
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,17 +13,17 @@ from kinesym.base.checks import (
     Named,
     check_kind,
     count,
-    finite,
     listed,
     listed_of,
     mapping,
+    not_negative,
     positive,
 )
 from kinesym.base.notebook import Displayed
+from kinesym.gait.checks import warn
 from kinesym.gait.marker_fit import trouble
 from kinesym.gait.marker_inputs import (
     Placed,
-    bounds_of,
     checked_places,
     compiled,
     functions_of,
@@ -33,7 +32,7 @@ from kinesym.gait.marker_inputs import (
     measured_of,
     numbers_of,
     root_turns,
-    weights_of,
+    squares_of,
 )
 from kinesym.gait.marker_squares import Squares, State
 from kinesym.gait.marker_steps import Known, MarkerMinimum, knowledge, minimise, start
@@ -42,17 +41,13 @@ from kinesym.models.files.stretched import stretched_description
 from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import factors_of, scaled
-from kinesym.runtime.arrays import Array, mean_of_known, real_array
-from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.arrays import Array, mean_of_known, real_array, rms
+from kinesym.runtime.results.frames import DataFrame
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
-from kinesym.symbolic.losses import Loss
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector
 from kinesym.symbolic.names import by_name, check_known
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Default standard deviation of scale factors [-].
 FACTOR = 0.1
@@ -151,7 +146,7 @@ class Scaling(Saved):
     @property
     def total_rms(self) -> float:
         """The root mean square of the errors of markers [m]."""
-        return float(np.sqrt(np.mean(np.square(list(self.marker_rms.values())))))
+        return rms(list(self.marker_rms.values()))
 
     def __str__(self) -> str:
         groups = self.groups
@@ -170,12 +165,12 @@ class Scaling(Saved):
         """Factors, and by marker its error, how far it is from where it was thought to be, and how
         well its place is known."""
         lines = [str(self), "", f"{'marker':<24}{'rms':>8}{'moved':>8}{'std':>8}  [mm]"]
-        for name, rms in sorted(self.marker_rms.items(), key=lambda pair: -pair[1]):
+        for name, off in sorted(self.marker_rms.items(), key=lambda pair: -pair[1]):
             std = float(np.linalg.norm(self.place_std[name]))
-            lines.append(f"{name:<24}{1e3 * rms:8.1f}{1e3 * self.moved[name]:8.1f}{1e3 * std:8.1f}")
+            lines.append(f"{name:<24}{1e3 * off:8.1f}{1e3 * self.moved[name]:8.1f}{1e3 * std:8.1f}")
         return "\n".join(lines)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Factors with standard errors, by name."""
         import pandas as pd  # here: slow to import
 
@@ -244,49 +239,37 @@ def scale(
     records = listed_of(map(record_of, given), Markers, "trials")
     frames = count(frames, "frames")
     rows = factors_of(tree, factors)
-    before = {**dict.fromkeys(factors, 1.0), **factors_before(expected, factors)}
+    before = dict.fromkeys(factors, 1.0)
+    for name, value in mapping({} if expected is None else expected, "expected").items():
+        check_known(name, factors, f"expected: {name!r} is not among the factors")
+        before[name] = positive(value, f"the expected factor {name}")
     values = {**tree.values, **before}
     grown = replace(scaled(tree, rows), values=values)
     found, unused = matched(tree, placed, records)
     model = marker_places(grown, [body for body, _ in found.values()], rows)
     functions = functions_of(model)
     parts = [thinned(record.time, measured_of(tree, found, record), frames) for record in records]
-    numbers = numbers_of(functions, [at for _, at in found.values()])
     priors = prior_of(list(found), unused, factors, factor_std, place_std)
     names = [name for name in priors if name in functions.parameters]
     places = np.array([functions.parameters.index(name) for name in names])
     measured = np.hstack([rows for _, rows in parts])
-    problem = Squares(
-        functions,
-        numbers,
-        measured,
-        weights_of(list(found), measured, weights, [*found, *unused]),
-        *bounds_of(functions.states, limits),
-        places=places,
-        prior=numbers[places],
-        std=np.array([priors[name] for name in names]),
-        noise=NOISE,
-        loss=None if loss is None else RobustLoss.of(Loss.named(loss)),
-    )
+    problem = squares_of(functions, found, unused, measured, weights, limits, loss)
+    std = np.array([priors[name] for name in names])
+    at = problem.numbers[places]
+    problem = replace(problem, places=places, prior=at, std=std, noise=NOISE)
     first, turns = guess_of(tree, functions.states, guess), root_turns(tree, functions.states)
-    q, firsts = starts_of(problem, [time for time, _ in parts], first, turns)
-    problem, minimum, known = balanced(problem, q, firsts)
+    ends = np.cumsum([len(time) for time, _ in parts])
+    q = [
+        start(problem.at(slice(end - len(time), end)), first, turns, time)
+        for (time, _), end in zip(parts, ends, strict=True)
+    ]
+    firsts = np.concatenate([np.arange(len(time)) == 0 for time, _ in parts])
+    problem, minimum, known = balanced(problem, np.hstack(q), firsts)
     result = described(tree, problem, minimum, known, names, found, factors, before)
     if not result.converged:
         said = trouble(minimum, functions.states, list(found))
-        warnings.warn(f"the scaling {said}; its factors are not final", stacklevel=2)
+        warn(f"the scaling {said}; its factors are not final")
     return result
-
-
-def factors_before(
-    given: Mapping[str, float] | None, factors: Mapping[str, Sequence[str]]
-) -> dict[str, float]:
-    """Factors that are thought to have values; raises `ValueError`."""
-    found = {}
-    for name, value in mapping({} if given is None else given, "expected").items():
-        check_known(name, list(factors), f"expected: {name!r} is not among the factors")
-        found[name] = positive(value, f"the expected factor {name}")
-    return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,24 +317,12 @@ class Measurements(Displayed):
         for factor, pairs in self.pairs.items():
             if not measured.issuperset(missing := {n for pair in pairs for n in pair}):
                 gone = sorted(missing - measured)
-                warnings.warn(f"factor {factor} is not told: {gone[0]!r} is missing", stacklevel=2)
+                warn(f"factor {factor} is not told: {gone[0]!r} is missing")
                 continue
             seen = [np.nanmean(np.linalg.norm(record[a] - record[b], axis=0)) for a, b in pairs]
             before = [np.linalg.norm(at[a] - at[b]) for a, b in pairs]
             found[factor] = float(np.mean(np.divide(seen, before)))
         return found
-
-
-def starts_of(
-    problem: Squares, times: Sequence[Array], guess: Array, turns: Sequence[NDArray[np.intp]]
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Coordinates (n, N) of all trials to begin with, and the instants with which trials begin."""
-    ends = np.cumsum([len(time) for time in times])
-    q = [
-        start(problem.at(slice(end - len(time), end)), guess, turns, time)
-        for time, end in zip(times, ends, strict=True)
-    ]
-    return np.hstack(q), np.concatenate([np.arange(len(time)) == 0 for time in times])
 
 
 def record_of(trial: Any) -> Any:
@@ -401,9 +372,7 @@ def spread(
     found = dict.fromkeys(names, default)
     for name, value in by_name(mapping(given, what), None, what).items():
         check_known(name, list(names), f"{what}: {name!r} is not among the {what[:-4]}s")
-        found[name] = finite(value, f"{what} of {name}")
-        if found[name] < 0.0:
-            raise ValueError(f"{what} of {name} must not be negative, got {value}")
+        found[name] = not_negative(value, f"{what} of {name}")
     return found
 
 

@@ -113,7 +113,7 @@ def marker_set(
         foot = f"{side}hindfoot"
         carrier = carriers.get(foot, of.owners[foot]) if standing else ()
         legs.append(of.leg(side, at, sizes, carrier))
-    needed = {each for part in [(points, pelvis), *legs] for each in _needed(part)}
+    needed = names_in([points, pelvis, *legs])
     absent = [each for each in lacking if each in needed]
     if absent:
         raise ValueError(
@@ -122,7 +122,7 @@ def marker_set(
         )
     parts, assumed = [({}, pelvis), *legs], list[str]()
     for part in of.upper(at):
-        known = not lacking.keys() & _needed(part)
+        known = not lacking.keys() & names_in(part)
         parts.append(part if known else ({}, dict.fromkeys(part[1], Axes("z", z="up", y=ends))))
         assumed += [] if known else part[1]
     axes = dict[str, Any]()
@@ -134,10 +134,6 @@ def marker_set(
             "the pelvis"
         )
     return Relations(points, axes | {"neck": Like("torso")})
-
-
-def _needed(part: Part) -> set[str]:
-    return names_in([*part[0].values(), *part[1].values()])
 
 
 def _sizes(of: _Set, hips: object, given: Mapping[str, float | None]) -> dict[str, float]:

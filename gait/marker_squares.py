@@ -184,7 +184,8 @@ class Squares:
         if self.loss is not None:  # of the root mean square of the components
             counts = self.counts
             e = np.sqrt(squares / np.maximum(counts, 1))
-            trust = trust_of(self.loss, e)
+            safe = np.maximum(e, 1e-12)  # the limit at 0 of psi(e)/e
+            trust = np.asarray(self.loss.slope(safe) / safe)
             squares = counts * self.loss.root(e) ** 2
         costs = squares.sum(axis=0) / self.persistence**2
         if len(self.pulls):
@@ -314,9 +315,3 @@ def shown_by(functions: Functions, places: tuple[int, ...]) -> NDArray[np.bool_]
             rows, of, _ = functions.entries(*at, "outputs", wrt)
             found[np.array(rows, dtype=np.intp)[np.isin(of, list(columns))]] = True
     return found.reshape(-1, 3).T[..., None]
-
-
-def trust_of(loss: RobustLoss, e: Array) -> Array:
-    """psi(e)/e for e >= 0, and its limit at 0."""
-    safe = np.maximum(e, 1e-12)
-    return np.asarray(loss.slope(safe) / safe)

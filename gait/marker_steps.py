@@ -66,18 +66,11 @@ TINY = 1e-9
 ROWS = 8192
 
 
-class Pattern(NamedTuple):
-    """Places of the lower triangle, and the instant of each unknown."""
-
-    rows: NDArray[np.int32]
-    columns: NDArray[np.int32]
-    stages: NDArray[np.int32]
-
-
-def pattern_of(N: int, n: int, m: int, order: int) -> Pattern:
-    """Sparsity pattern of a block-arrow matrix: N instants with n unknowns each, coupled to `order`
-    neighbours, and m shared unknowns. Lower triangles of the diagonal blocks, whole blocks below
-    them, rows of the shared unknowns, and their own triangle."""
+def pattern_of(N: int, n: int, m: int, order: int) -> list[NDArray[np.int32]]:
+    """Rows and columns of the lower triangle of a block-arrow matrix, and the instant of each
+    unknown: N instants with n unknowns each, coupled to `order` neighbours, and m shared unknowns.
+    Lower triangles of the diagonal blocks, whole blocks below them, rows of the shared unknowns,
+    and their own triangle."""
     first = np.arange(N)[:, None] * n
     i, j = np.tril_indices(n)
     rows, columns = [first + i], [first + j]
@@ -92,11 +85,10 @@ def pattern_of(N: int, n: int, m: int, order: int) -> Pattern:
     rows.append(N * n + i)
     columns.append(N * n + j)
     stages = np.append(np.repeat(np.arange(N), n), np.full(m, BORDER))
-    whole = [
+    return [
         np.concatenate([part.reshape(-1) for part in parts]).astype(np.int32)
-        for parts in (rows, columns)
+        for parts in (rows, columns, [stages])
     ]
-    return Pattern(whole[0], whole[1], stages.astype(np.int32))
 
 
 class Solver:
@@ -109,7 +101,7 @@ class Solver:
             M, (middle, *others) = smoothness.information, smoothness.bands(N)
             self.middle = middle[:, None, None] * M
             self.off = [band[:, None, None] * M for band in others]
-        self.size, self.separate = N * n + m, problem.separate
+        self.separate = problem.separate
         if not self.separate:
             rows, columns, stages = pattern_of(N, n, m, len(self.off))
             self.factors = Factorisation(N * n + m, rows, columns, stages, max_rows=ROWS)
@@ -464,12 +456,11 @@ def best_of_turns(
 class Known:
     """noise : standard deviation of a marker of weight 1 in each direction [m]. std : standard
     errors of coordinates (n, N), 0 where a bound keeps them, NaN where no marker shows them.
-    covariance : of the shared parameters (m, m). freedom : degrees of freedom of the residuals."""
+    covariance : of the shared parameters (m, m)."""
 
     noise: float
     std: Array
     covariance: Array
-    freedom: float
 
 
 def knowledge(problem: Squares, minimum: MarkerMinimum) -> Known:
@@ -500,7 +491,7 @@ def knowledge(problem: Squares, minimum: MarkerMinimum) -> Known:
         variance = 1.0  # what was known before has a size of its own
     std = np.sqrt(np.maximum(diagonal * variance, 0.0))
     std = np.where(system.kept, 0.0, np.where(by_ridge > UNSEEN, np.nan, std)).T
-    return Known(float(noise), std, covariance * variance, freedom)
+    return Known(float(noise), std, covariance * variance)
 
 
 def median_noise(problem: Squares, state: State, freedom: float) -> float:

@@ -5,12 +5,11 @@ World axes everywhere: x forwards, y to the left, z up; readers turn those of a 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,14 +19,12 @@ from kinesym.base.checks import Renamed, check_text, finite, suggest
 from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
 from kinesym.gait.checks import warn
-from kinesym.gait.filters import Smoother, smoother_of
 from kinesym.gait.gaps import by_clusters, by_splines, runs
-from kinesym.gait.writers import write_trc
-from kinesym.runtime.arrays import AXES, Array, one_number, real_array, time_grid
+from kinesym.gait.smoothing import Smoother, smoother_of
+from kinesym.gait.tables import uniform, write_trc
+from kinesym.runtime.arrays import AXES, Array, real_array
+from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LABELS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].
@@ -289,10 +286,9 @@ class Markers(Displayed, Renamed, renamed={"places": "positions"}):
         moves = {name: float(np.sqrt(seen[name].var(axis=1).sum())) for name in found}
         worst = max(moves, key=moves.__getitem__, default="")
         if worst and moves[worst] > STILL:
-            warnings.warn(
+            warn(
                 f"marker {worst!r} moves by {1e2 * moves[worst]:.1f} cm rms: this is no static "
                 "trial; between() takes a part of it",
-                stacklevel=2,
             )
         return found
 
@@ -303,14 +299,11 @@ class Markers(Displayed, Renamed, renamed={"places": "positions"}):
         """
         write_trc(path, self.time, self.positions, self.rate, unit, up, forward)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Positions by marker and axis, such as ("R.Heel", "x") [m], over time [s]."""
-        import pandas as pd  # here: slow to import
-
         pairs = [(name, axis) for name in self.positions for axis in AXES]
-        columns = pd.MultiIndex.from_tuples(pairs, names=["marker", "axis"])
-        rows = np.vstack(list(self.positions.values())).T
-        return pd.DataFrame(rows, index=pd.Index(self.time, name="time"), columns=columns)
+        columns = dict(zip(pairs, np.vstack(list(self.positions.values())), strict=True))
+        return by_time(self.time, columns).rename_axis(columns=["marker", "axis"])
 
     def plot(self, names: Sequence[str] | None = None, before: Markers | None = None) -> Any:
         """A figure with x, y, z over time, one line per marker.
@@ -402,50 +395,3 @@ def check_size(positions: Iterable[Array], least: float = 0.0) -> None:
             f"no marker coordinate is beyond {largest:.2g} m, as if metres were taken for "
             "millimetres; set unit='m'"
         )
-
-
-def uniform(time: ArrayLike, rate: float | None = None) -> Array:
-    """Uniform instants (N,) without the rounding of a file, which splines take for acceleration.
-
-    rate : as the file declares it [Hz]. Where rounding allows it, this is taken, or else one that
-        is a whole number. A single instant is taken as it is.
-
-    Raises `ValueError` if instants are off by more than the last decimal that all of them need, or
-    the last of so many digits, and names the step that is.
-    """
-    if np.shape(time) == (1,):
-        return np.array([one_number(np.ravel(time)[0], "time")])
-    grid = time_grid(time)
-    steps, count = np.diff(grid), np.arange(len(grid))
-    middle = float(np.median(steps))
-    slack = np.minimum(1.1 * _rounding(grid), 0.25 * middle) + 1e-6 * middle
-    step = float(np.polyfit(count, grid, 1)[0])
-    said = [1.0 / rate] if rate else []
-    for candidate in (*said, 1.0 / max(round(1.0 / step), 1), step):
-        begin = grid - candidate * count
-        least, most = (begin - 0.5 * slack).max(), (begin + 0.5 * slack).min()
-        if least <= most:
-            return np.asarray(np.clip(grid[0], least, most) + candidate * count)
-    k = int(np.argmax(np.abs(steps - middle)))
-    raise ValueError(
-        f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, most are "
-        f"{middle:.6g} s; resample, or read the part before or after it"
-    )
-
-
-def _rounding(values: Array) -> Array:
-    """The unit of the last decimal that these numbers (N,) need, or of the last of the digits that
-    all of them have, if that is coarser; 0 beyond the eighth decimal, and the ninth digit."""
-    unit = next((10.0**-k for k in range(9) if _whole(values * 10.0**k)), 0.0)
-    sizes = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
-    sizes = np.where(values == 0.0, 0.0, sizes)
-    for digits in range(3, 10):
-        last = 10.0 ** (sizes - digits + 1)
-        if _whole(values / last):
-            return np.asarray(np.maximum(unit, last))
-    return np.full(len(values), unit)
-
-
-def _whole(values: Array) -> bool:
-    """Whether these are whole numbers, but for the rounding of their products."""
-    return bool(np.abs(values - np.round(values)).max() < 1e-5)

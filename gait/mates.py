@@ -7,6 +7,7 @@ trial. M markers, N instants.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -58,7 +59,8 @@ class Mates:
         """Change of the distances between marker k, or other positions (3, N) in its place, and its
         mates, (mates, N) [m]."""
         here = positions[k] if of is None else of
-        return distances(positions[self.rows[k]], here) - self.lengths[k][:, None]
+        apart = np.linalg.norm(positions[self.rows[k]] - here, axis=1)
+        return np.asarray(apart - self.lengths[k][:, None])
 
     def without(self, k: int, other: int) -> Mates:
         """Mates of which marker k does not have marker `other`."""
@@ -69,10 +71,7 @@ class Mates:
 
     def without_any(self, other: int) -> Mates:
         """Mates without marker `other`, for every marker."""
-        keep = [row != other for row in self.rows]
-        pairs = [(self.rows, keep), (self.lengths, keep)]
-        rows, lengths = ([r[k] for r, k in zip(*pair, strict=True)] for pair in pairs)
-        return Mates(tuple(rows), tuple(lengths))
+        return reduce(lambda mates, k: mates.without(k, other), range(len(self.rows)), self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,20 +92,18 @@ def rigid_mates(positions: Array) -> Mates:
     """
     some = positions[:, :, :: max(positions.shape[2] // ENOUGH, 1)]
     half = some.shape[2] // 2
-    rows, lengths = [], []
+    best = []
     for k in range(len(some)):
         found = [_mates_of(some, k)]
         if len(found[0][0]) < 2:
             found += [_mates_of(part, k) for part in (some[:, :, :half], some[:, :, half:])]
-        chosen, apart = max(found, key=lambda pair: len(pair[0]))
-        rows.append(chosen)
-        lengths.append(apart)
-    return Mates(tuple(rows), tuple(lengths))
+        best.append(max(found, key=lambda pair: len(pair[0])))
+    return Mates(*zip(*best, strict=True))
 
 
 def _mates_of(positions: Array, k: int) -> tuple[NDArray[np.intp], Array]:
     """Rows of the mates of marker k, the most rigid first, and their distances."""
-    apart = distances(positions, positions[k])
+    apart = np.linalg.norm(positions - positions[k], axis=1)
     middle = median(apart.T)
     spread = median(np.abs(apart - middle[:, None]).T)
     spread[k] = np.nan
@@ -206,7 +203,7 @@ def mates_at_ends(positions: Array) -> tuple[Mates, Mates]:
 
 def _all_mates(positions: Array) -> Mates:
     found = [_mates_of(positions, k) for k in range(len(positions))]
-    return Mates(tuple(rows for rows, _ in found), tuple(lengths for _, lengths in found))
+    return Mates(*zip(*found, strict=True))
 
 
 def slide(positions: Array, mates: Mates, k: int) -> tuple[float, Array]:
@@ -266,11 +263,6 @@ def _error_at(shape: Array, point: Array) -> float:
         return np.inf
     turns = sum((away[i] + away[j]) / (squares[i] + squares[j]) for i, j in pairs)
     return float(np.sqrt(1.0 / len(shape) + turns))
-
-
-def distances(points: Array, point: Array) -> Array:
-    """Distances of points (M, 3, N) from a point (3, N), at every instant (M, N) [m]."""
-    return np.asarray(np.linalg.norm(points - point, axis=1))
 
 
 def mean(off: Array) -> Array:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,14 +21,12 @@ from kinesym.gait.tables import (
     end_of_header,
     over_time,
     text_of,
+    write_storage,
 )
-from kinesym.gait.writers import write_storage
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import write_columns
+from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.trajectory import ByName, Trajectory
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Names of translations in models of OpenSim, also as paths of what OpenSim 4 writes.
 _TRANSLATION = re.compile(r"(.*[_/])?t[xyz](/\w+|_u|_speed)?$")
@@ -120,11 +117,9 @@ class Table(Displayed, ByName):
         `read_table` reads it again."""
         write_columns(path, {"time_s": self.time, **self.columns})
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """The columns, by time [s]."""
-        import pandas as pd  # here: slow to import
-
-        return pd.DataFrame(dict(self.columns), index=pd.Index(self.time, name="time"))
+        return by_time(self.time, self.columns)
 
 
 def read_mot(path: File) -> Table:

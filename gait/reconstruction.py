@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,21 +14,19 @@ from kinesym.base.checks import (
     Renamed,
     check_choice,
     check_kind,
+    check_known,
     listed_of,
     mapping,
-    suggest,
 )
 from kinesym.base.notebook import Displayed
-from kinesym.gait.angles import check_angles
-from kinesym.gait.cadence import low_pass_of
-from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers
 from kinesym.gait.check_segments import check_lengths, check_segments
-from kinesym.gait.checks import Check, Finding, Panel, warn_of
-from kinesym.gait.filters import Butterworth, Smoother, smoother_of
-from kinesym.gait.kinematics import Spline
+from kinesym.gait.checks import Check, warn, warn_of
+from kinesym.gait.cutoffs import Residuals, low_pass_of, residual_analysis
+from kinesym.gait.kinematics import Spline, check_angles
 from kinesym.gait.markers import FARTHEST, Markers, closed, why_open
 from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.plates import check_feet
 from kinesym.gait.relations import (
     Landmarks,
     Relations,
@@ -39,7 +36,6 @@ from kinesym.gait.relations import (
     names_in,
     names_seen,
 )
-from kinesym.gait.residuals import Residuals, residual_analysis
 from kinesym.gait.segment_fit import (
     Fitted,
     fit,
@@ -47,10 +43,10 @@ from kinesym.gait.segment_fit import (
     segments_from_landmarks,
     start_of,
 )
-from kinesym.gait.smoothing import noise_of
+from kinesym.gait.smoothing import Butterworth, Smoother, noise_of, smoother_of
 from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, real_array, rms
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
@@ -100,11 +96,11 @@ class Reconstruction(Displayed, Renamed, renamed={"course": "kinematics"}):
             [
                 f"noise of markers          {1e3 * noise(self.markers):8.2f} mm, "
                 f"{1e3 * noise(self.smoothed):.2f} after smoothing",
-                f"smoothing of markers      {1e3 * _rms(moved):8.2f} mm, by {self.smooth}",
-                f"rigid segments            {1e3 * _rms(self.fitted.rms):8.2f} mm, up to "
+                f"smoothing of markers      {1e3 * rms(moved):8.2f} mm, by {self.smooth}",
+                f"rigid segments            {1e3 * rms(self.fitted.rms):8.2f} mm, up to "
                 f"{1e3 * self.fitted.rms.max():.1f}; most at {named}",
-                f"smoothing of coordinates  {1e3 * _rms(off[:3]):8.2f} mm, "
-                f"{np.degrees(_rms(off[3:])):.3f} deg",
+                f"smoothing of coordinates  {1e3 * rms(off[:3]):8.2f} mm, "
+                f"{np.degrees(rms(off[3:])):.3f} deg",
                 f"points from the table     {', '.join(kept) or 'none'}",
             ]
         )
@@ -210,7 +206,10 @@ def reconstruct(
     if repair is not None:
         check_choice(repair, ("swaps",), "repair")
     whole = _without_gaps(markers, relations)
-    markers, findings, panels = _checked(whole, relations, still, repair)
+    clusters, repaired = clusters_in(relations), repair is not None
+    findings, panels, mended = check_markers(whole, clusters, still, repaired)
+    warn_of(findings)
+    markers = mended if repaired else whole
     first = smooth or low_pass_of(markers)
     clean = markers.smoothed(first)
     _check_noise(markers, clean)
@@ -247,8 +246,7 @@ def _without_gaps(markers: Markers, relations: Relations) -> Markers:
     """Markers whose gaps are closed, by the rest of their segment or short ones by splines; those
     with gaps that no relation names are left out, and labels without a sample of markers of the
     calibration alone. Warns of long gaps."""
-    rows = [*relations.points.values(), *relations.axes.values()]
-    used, seen_too = names_in(rows), names_seen(rows)
+    used, seen_too = names_in(relations), names_seen(relations)
     idle = {gap.marker for gap in markers.gaps() if gap.marker not in used}
     dead = (name for name, row in markers.positions.items() if np.isnan(row).all())
     idle |= {name for name in dead if name not in seen_too}
@@ -265,18 +263,8 @@ def _without_gaps(markers: Markers, relations: Relations) -> Markers:
     longest = max(gaps, key=lambda gap: gap.samples)
     if longest.samples > BRIDGED * seen.rate:
         many = f"{len(gaps)} gaps of markers are" if len(gaps) > 1 else "a gap of a marker is"
-        warnings.warn(f"{many} closed by the rest of its segment: {longest}", stacklevel=3)
+        warn(f"{many} closed by the rest of its segment: {longest}")
     return whole
-
-
-def _checked(
-    markers: Markers, relations: Relations, still: Mapping[str, Array], repair: str | None
-) -> tuple[Markers, list[Finding], list[Panel]]:
-    """Markers, mended if requested, and the findings; warns of these."""
-    repaired = repair is not None
-    findings, panels, mended = check_markers(markers, clusters_in(relations), still, repaired)
-    warn_of(findings)
-    return mended if repaired else markers, findings, panels
 
 
 def noise(markers: Markers) -> float:
@@ -289,41 +277,32 @@ def check_relations(relations: Relations, segments: Sequence[Segment], root: str
     """Raise `ValueError` for segments that make no tree, and for relations of points and axes that
     neither the segments nor other relations need."""
     points = owners(listed_of(segments, Segment, "segments"), root)
-    used = {
-        name
-        for each in (*relations.points.values(), *relations.axes.values())
-        for name in names_in(each)
-    }
+    used = names_in(relations)
     for kind, declared, known in (
         ("point", relations.points, [*points]),
         ("segment", relations.axes, [row.name for row in segments]),
     ):
         for name in declared:
-            if name not in known and name not in used:
-                raise ValueError(
-                    f"the relations say where {kind} {name!r} is, which the body does not have; "
-                    f"{suggest(name, known)}"
-                )
+            said = f"the relations say where {kind} {name!r} is, which the body does not have"
+            check_known(name, [name] if name in used else known, said)
 
 
 def _check_upright(positions: Mapping[str, Array]) -> None:
     """Warn if the markers are wider than high: two axes may be exchanged."""
     size = np.ptp(np.array(list(positions.values())), axis=0)
     if size[2] < max(size[0], size[1]):
-        warnings.warn(
+        warn(
             f"markers span {size[0]:.2f} m forwards, {size[1]:.2f} m sideways, but only "
             f"{size[2]:.2f} m upwards: is the vertical of the file what up= says?",
-            stacklevel=3,
         )
 
 
 def _check_noise(markers: Markers, clean: Markers) -> None:
     before, after = noise(markers), noise(clean)
     if before > QUIET and after > STAYS * before:
-        warnings.warn(
+        warn(
             f"markers have noise of about {1e3 * before:.2g} mm, {1e3 * after:.2g} mm after "
             "smoothing: forces will oscillate; use a lower cutoff, smooth=5.0",
-            stacklevel=3,
         )
 
 
@@ -334,12 +313,7 @@ def _check_reversed(segments: Sequence[Segment], found: Landmarks) -> None:
         relative = np.einsum("jin,jkn->ik", base, found.axes[row.name]) / base.shape[2]
         angle = float(np.arccos(np.clip((np.trace(relative) - 1.0) / 2.0, -1.0, 1.0)))
         if angle > REVERSED:
-            warnings.warn(
+            warn(
                 f"segment {row.name!r} is turned by {np.degrees(angle):.0f} deg against "
                 f"{segments[0].name!r} on average: are the ends of one of its axes exchanged?",
-                stacklevel=3,
             )
-
-
-def _rms(values: ArrayLike) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

@@ -24,6 +24,7 @@ from kinesym.base.checks import (
     listed,
     mapping,
     naming,
+    pair,
     positive,
     shown,
     suggest,
@@ -185,9 +186,7 @@ def _check_axes(what: Any) -> None:
 def _check_direction(what: Any) -> None:
     if what == "up":
         return
-    if not isinstance(what, (tuple, list)) or len(what) != 2:
-        raise ValueError(f'a direction is a pair of positions or "up", got {shown(what)}')
-    for position in what:
+    for position in pair(what, 'a direction is a pair of positions or "up"'):
         _check_position(position)
 
 
@@ -211,16 +210,20 @@ class Landmarks(Renamed, renamed={"places": "points"}):
     axes: Mapping[str, Array]
 
 
+def _parts_of(relation: Any) -> list[Any]:
+    """Parts of a relation, or of some by name."""
+    if isinstance(relation, Mapping):
+        return [*relation.values()]
+    if dataclasses.is_dataclass(relation):
+        return [getattr(relation, f.name) for f in dataclasses.fields(relation)]
+    return [*relation] if isinstance(relation, (tuple, list)) else []
+
+
 def names_in(relation: Any) -> set[str]:
     """Names of all markers, points and segments that a relation uses."""
     if isinstance(relation, str):
         return {relation}
-    if isinstance(relation, (tuple, list)):
-        return {name for part in relation for name in names_in(part)}
-    if dataclasses.is_dataclass(relation):
-        parts = [getattr(relation, f.name) for f in dataclasses.fields(relation)]
-        return {name for part in parts for name in names_in(part)}
-    return set()
+    return {name for part in _parts_of(relation) for name in names_in(part)}
 
 
 def names_seen(relation: Any) -> set[str]:
@@ -228,25 +231,16 @@ def names_seen(relation: Any) -> set[str]:
     calibration."""
     if isinstance(relation, Carried):
         return set(map(str, relation.cluster))
-    if dataclasses.is_dataclass(relation):
-        return names_seen([getattr(relation, f.name) for f in dataclasses.fields(relation)])
-    if isinstance(relation, (tuple, list)):
-        return {name for part in relation for name in names_seen(part)}
-    return names_in(relation)
+    if isinstance(relation, str):
+        return {relation}
+    return {name for part in _parts_of(relation) for name in names_seen(part)}
 
 
 def clusters_in(relation: Any) -> list[Sequence[str]]:
     """Clusters of markers by which positions or axes are carried."""
-    if isinstance(relation, (tuple, list)):
-        return [cluster for part in relation for cluster in clusters_in(part)]
-    if isinstance(relation, Mapping):
-        return clusters_in(list(relation.values()))
-    if not dataclasses.is_dataclass(relation):
-        return []
-    inside = clusters_in([getattr(relation, f.name) for f in dataclasses.fields(relation)])
-    if isinstance(relation, Carried | FunctionalCentre):
-        return [relation.cluster, *inside]
-    return inside
+    carries = isinstance(relation, Carried | FunctionalCentre)
+    inside = [cluster for part in _parts_of(relation) for cluster in clusters_in(part)]
+    return [relation.cluster, *inside] if carries else inside
 
 
 def landmarks(relations: Relations, trial: Trial) -> Landmarks:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kinesym.gait.angles import angles_of, turned
+from kinesym.gait.kinematics import angles_of, turned
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Landmarks
 from kinesym.runtime.arrays import Array

@@ -15,15 +15,22 @@ from operator import sub
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.base.checks import Named, check_kind, finite, mapping, shown
-from kinesym.gait.check_plates import check_lag
-from kinesym.gait.check_sharing import bearing, check_exchanged, check_sharing
+from kinesym.base.checks import Named, check_kind, finite, mapping, not_negative, shown
 from kinesym.gait.checks import warn_of
-from kinesym.gait.events import Contact, Phase, in_order, phases, whole_strides
+from kinesym.gait.events import (
+    Contact,
+    Phase,
+    during,
+    in_order,
+    is_loaded,
+    phases,
+    whole_strides,
+)
 from kinesym.gait.gaps import runs
-from kinesym.gait.shared_reaction import Sharing
+from kinesym.gait.plates import check_lag
+from kinesym.gait.shared_reaction import Sharing, bearing, check_exchanged, check_sharing
 from kinesym.gait.sharing_methods import OTHERS, CorrectedForcePlates, DoubleSupport, Method
-from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
+from kinesym.gait.wrench import Wrench, between, check_reaction, same_grid
 from kinesym.runtime.arrays import Array
 
 #: Share of the body weight that the total may reach while no foot is on the ground.
@@ -75,8 +82,7 @@ def share(
             f"{shown(method)}"
         )
     check_kind(total, Wrench, "kinesym.gait")
-    if finite(flight, "flight") < 0.0:
-        raise ValueError(f"flight must not be negative, got {flight}")
+    not_negative(flight, "flight")
     ordered = [contact for contact in in_order(contacts) if not contact.seat]
     in_turn = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
@@ -84,7 +90,7 @@ def share(
     warn_of(check_exchanged(total, in_turn, given))
     body, weighed = _weight(total, weight, ordered)
     measured = {
-        foot: _measured(plate, [c for c in ordered if c.foot == foot])
+        foot: [c for c in ordered if c.foot == foot and is_loaded(plate, c)]
         for foot, plate in given.items()
     }
     limit = flight * body
@@ -116,7 +122,7 @@ def _on_seats(
     time, left = total.time, np.ones(len(total.time))
     found = {contact.foot: Wrench.zero(time) for contact in contacts}
     for contact in contacts:
-        within = (time >= contact.begin) & (time <= contact.end)
+        here = during(contact, time)
         when = f"from {contact.begin:.6g} to {contact.end:.6g} s"
         for phase in in_turn:
             over = phase.begin < contact.end and phase.end > contact.begin
@@ -127,10 +133,10 @@ def _on_seats(
                     "so that what it bears is not known; contact_forces(..., seats=) tells it from "
                     "where the body presses it"
                 )
-        if (within & (left == 0.0)).any():
+        if (here & (left == 0.0)).any():
             raise ValueError(f"the seat {contact.foot!r} bears {when}, another at the same time")
-        left[within] = 0.0
-        rest = reduce(sub, plates.values(), total).scaled(within.astype(np.float64))
+        left[here] = 0.0
+        rest = reduce(sub, plates.values(), total).scaled(here.astype(np.float64))
         found[contact.foot] = found[contact.foot] + rest
     return found
 
@@ -248,16 +254,6 @@ def _on_grid(total: Wrench, plates: Mapping[str, Wrench], feet: Sequence[str]) -
         check_kind(plate, Wrench, "kinesym.gait")
         check_reaction(plate, f"the force plate of {foot!r}")
         found[foot] = plate if same_grid(plate.time, total.time) else plate.at(total.time)
-    return found
-
-
-def _measured(plate: Wrench, contacts: Sequence[Contact]) -> list[Contact]:
-    """The contacts during most of which a plate is loaded."""
-    found = []
-    for contact in contacts:
-        within = (plate.time >= contact.begin) & (plate.time <= contact.end)
-        if within.any() and np.mean(plate.force[2, within] > THRESHOLD) > 0.5:
-            found.append(contact)
     return found
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,9 @@ from kinesym.base.files import replacing
 from kinesym.base.notebook import Displayed
 from kinesym.gait.tables import File, check_columns, csv_cells, numbers_of
 from kinesym.runtime.arrays import Array, mean_of_known, real_array
+from kinesym.runtime.results.frames import DataFrame
 from kinesym.runtime.results.plot import chosen, subplots
 from kinesym.runtime.summary import aligned
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
 
 #: Instants of a stride at which curves are known [% of the stride].
 PERCENT = np.linspace(0.0, 100.0, 101)
@@ -210,7 +207,7 @@ class Strides(Displayed):
 
     # -- tables and figures ---------------------------------------------------------------------
 
-    def table(self, by: str = "side") -> pd.DataFrame:
+    def table(self, by: str = "side") -> DataFrame:
         """Numbers of walking as a paper has them: mean, SD and n of each number by a label, and
         `symmetry` [%] by sides."""
         import pandas as pd  # here: slow to import
@@ -225,7 +222,7 @@ class Strides(Displayed):
             columns["symmetry", "%"] = list(self.symmetry().values())
         return pd.DataFrame(columns, index=list(self.numbers))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Curves by stride, labels and per cent: one row for each stride and per cent."""
         import pandas as pd  # here: slow to import
 

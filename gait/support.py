@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.base.checks import check_kind, finite, positive
+from kinesym.base.checks import check_kind, not_negative, positive
 from kinesym.runtime.arrays import Array, real_array, time_grid
 
 
@@ -92,8 +92,7 @@ def interruptions(
     times = time_grid(time)
     if times.shape != np.shape(force)[1:]:
         raise ValueError(f"time has shape {times.shape}, force {np.shape(force)}, expected (3, N)")
-    if finite(gap, "gap") < 0.0:
-        raise ValueError(f"gap must not be negative, got {gap}")
+    not_negative(gap, "gap")
     found = []
     for kind, load in support_loads(force, moment, support).items():
         for begin, end in _runs(times, load > 1.0, gap):

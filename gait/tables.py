@@ -1,4 +1,4 @@
-"""Text tables with names of columns; errors name line and column."""
+"""Text tables with names of columns, read and written; errors name line and column."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from kinesym.base.checks import check_path, naming, shown, unpacked
+from kinesym.base.checks import check_choice, check_path, naming, shown, unpacked
+from kinesym.base.files import replacing
+from kinesym.gait.axes import UNITS, rotation, said_axes
 from kinesym.gait.checks import warn
-from kinesym.gait.markers import uniform
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, one_number, time_grid
 
 T = TypeVar("T")
 #: Longest mean time between samples of a recorded motion [s].
@@ -235,6 +237,53 @@ def numbers_of(path: File, cells: Cells) -> Array:
     return np.ascontiguousarray(values.T)
 
 
+def uniform(time: ArrayLike, rate: float | None = None) -> Array:
+    """Uniform instants (N,) without the rounding of a file, which splines take for acceleration.
+
+    rate : as the file declares it [Hz]. Where rounding allows it, this is taken, or else one that
+        is a whole number. A single instant is taken as it is.
+
+    Raises `ValueError` if instants are off by more than the last decimal that all of them need, or
+    the last of so many digits, and names the step that is.
+    """
+    if np.shape(time) == (1,):
+        return np.array([one_number(np.ravel(time)[0], "time")])
+    grid = time_grid(time)
+    steps, count = np.diff(grid), np.arange(len(grid))
+    middle = float(np.median(steps))
+    slack = np.minimum(1.1 * _rounding(grid), 0.25 * middle) + 1e-6 * middle
+    step = float(np.polyfit(count, grid, 1)[0])
+    said = [1.0 / rate] if rate else []
+    for candidate in (*said, 1.0 / max(round(1.0 / step), 1), step):
+        begin = grid - candidate * count
+        least, most = (begin - 0.5 * slack).max(), (begin + 0.5 * slack).min()
+        if least <= most:
+            return np.asarray(np.clip(grid[0], least, most) + candidate * count)
+    k = int(np.argmax(np.abs(steps - middle)))
+    raise ValueError(
+        f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, most are "
+        f"{middle:.6g} s; resample, or read the part before or after it"
+    )
+
+
+def _rounding(values: Array) -> Array:
+    """The unit of the last decimal that these numbers (N,) need, or of the last of the digits that
+    all of them have, if that is coarser; 0 beyond the eighth decimal, and the ninth digit."""
+    unit = next((10.0**-k for k in range(9) if _whole(values * 10.0**k)), 0.0)
+    sizes = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
+    sizes = np.where(values == 0.0, 0.0, sizes)
+    for digits in range(3, 10):
+        last = 10.0 ** (sizes - digits + 1)
+        if _whole(values / last):
+            return np.asarray(np.maximum(unit, last))
+    return np.full(len(values), unit)
+
+
+def _whole(values: Array) -> bool:
+    """Whether these are whole numbers, but for the rounding of their products."""
+    return bool(np.abs(values - np.round(values)).max() < 1e-5)
+
+
 def check_seconds(what: File, time: Array, rate: float | None = None) -> None:
     """Warn of times (N,) of a recorded motion that look like milliseconds.
 
@@ -280,3 +329,74 @@ def named(path: File, names: Sequence[str], rows: Iterable[T]) -> dict[str, T]:
                 "rename the column or marker in the file"
             )
     return dict(zip(names, rows, strict=True))
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def write_trc(
+    path: str | Path,
+    time: Array,
+    positions: Mapping[str, Array],
+    rate: float,
+    unit: str,
+    up: str,
+    forward: str,
+) -> None:
+    """Markers (3, N) in world axes [m] as a TRC file; missing samples are empty cells."""
+    check_choice(unit, UNITS, "unit")
+    names, size = list(positions), len(time)
+    back = rotation(up, forward).T / UNITS[unit]
+    rows = np.vstack([np.arange(1.0, size + 1), time, *(back @ positions[name] for name in names)])
+    facts = {
+        "DataRate": f"{rate:.17g}",
+        "CameraRate": f"{rate:.17g}",
+        "NumFrames": size,
+        "NumMarkers": len(names),
+        "Units": unit,
+        "OrigDataRate": f"{rate:.17g}",
+        "OrigDataStartFrame": 1,
+        "OrigNumFrames": size,
+    }
+    axes = [f"{axis}{k}" for k in range(1, len(names) + 1) for axis in "XYZ"]
+    head = [
+        f"PathFileType\t4\t(X/Y/Z)\t{Path(path).name}\t{said_axes(up, forward)}",
+        "\t".join(facts),
+        "\t".join(map(str, facts.values())),
+        "\t".join(["Frame#", "Time", *(f"{name}\t\t" for name in names)]),
+        "\t".join(["", "", *axes]),
+        "",
+    ]
+    _write(path, head, rows, "")
+
+
+def write_storage(
+    path: str | Path,
+    time: Array,
+    columns: Mapping[str, Array],
+    degrees: bool,
+    axes: tuple[str, str] | None = None,
+) -> None:
+    """Columns (N,) over time as a MOT or STO file. axes : up and forwards, of those of vectors."""
+    for name in columns:
+        if len(name.split()) != 1:
+            raise ValueError(f"the file cannot hold the name {name!r}; rename it without blanks")
+    head = [
+        Path(path).stem,
+        "version=1",
+        f"nRows={len(time)}",
+        f"nColumns={len(columns) + 1}",
+        f"inDegrees={'yes' if degrees else 'no'}",
+        *([f"axes={said_axes(*axes)}"] if axes else []),
+        "endheader",
+        "\t".join(["time", *columns]),
+    ]
+    _write(path, head, np.vstack([time, *columns.values()]), "nan")
+
+
+def _write(path: str | Path, head: list[str], rows: Array, missing: str) -> None:
+    """Lines, then the columns of rows (k, N); frames and other whole numbers stay whole."""
+    cells = [[f"{x:.17g}" if x == x else missing for x in row] for row in rows.T.tolist()]
+    with replacing(path) as beside:
+        lines = [*head, *("\t".join(row) for row in cells)]
+        beside.write_text("\n".join(lines) + "\n", encoding="utf-8")

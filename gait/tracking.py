@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from kinesym.base.quiet import quietly, warn
-from kinesym.gait.angles import coordinates, in_turn, states, world_moments
+from kinesym.base.quiet import quietly
+from kinesym.gait.checks import warn
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
-from kinesym.gait.kinematics import Samples
+from kinesym.gait.kinematics import Samples, coordinates, in_turn, states, world_moments
 from kinesym.internal.problems.step_options import chooses_steps
 from kinesym.internal.running.model_run import compiled_stepper
 from kinesym.runtime.arrays import Array
@@ -69,15 +69,11 @@ def track(
         rate = np.diff(error, axis=1, prepend=error[:, :1]) / step
     effort = gains[:, None] * (error + Td * rate)
     result = Tracking(rows, done, z, zd, gains, effort, method, step, message)
-    return _said(result) if message else result
-
-
-def _said(walk: Tracking) -> Tracking:
-    """Warn of a walk that ended early; the same with that message."""
-    name, off = walk.worst()
-    said = f"ended at t = {walk.time[-1]:.4g} s with {name} off by {np.degrees(off):.2g} deg"
-    result = replace(walk, message=f"{said}; {walk.message}")
-    warn(result.message, stacklevel=5)
+    if message:
+        name, off = result.worst()
+        said = f"ended at t = {time[N - 1]:.4g} s with {name} off by {np.degrees(off):.2g} deg"
+        result = replace(result, message=f"{said}; {message}")
+        warn(result.message)
     return result
 
 

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.base.checks import Named, check_kind, check_text, finite, mapping, positive, suggest
+from kinesym.base.checks import (
+    Named,
+    check_kind,
+    check_known,
+    check_text,
+    finite,
+    mapping,
+    positive,
+)
 from kinesym.base.notebook import Displayed
 from kinesym.base.quiet import quietly
 from kinesym.gait.checks import warn
@@ -22,16 +30,18 @@ from kinesym.gait.events import (
     completed,
     contacts_from_markers,
     contacts_from_wrench,
+    during,
     in_order,
+    is_loaded,
 )
-from kinesym.gait.filters import Butterworth
 from kinesym.gait.inverse import JointLoads
 from kinesym.gait.motion_files import Table
 from kinesym.gait.names import without_sides
 from kinesym.gait.natural.body import G
 from kinesym.gait.reconstruction import Reconstruction
+from kinesym.gait.smoothing import Butterworth
 from kinesym.gait.strides import PERCENT, Strides
-from kinesym.gait.wrench import THRESHOLD, Wrench, between, vectors
+from kinesym.gait.wrench import Wrench, between, vectors
 from kinesym.runtime.arrays import AXES, Array, time_grid
 
 #: Names of columns that depend on forces of the ground.
@@ -196,8 +206,8 @@ class Walk(Displayed):
         """
         known = list(dict.fromkeys(c.foot for c in self.contacts))
         feet = known if side is None else [side]
-        if side is not None and side not in known:
-            raise ValueError(f"there are no contacts of {side!r}; {suggest(side, known)}")
+        if side is not None:
+            check_known(side, known, f"there are no contacts of {side!r}")
         rows = [
             Strides(
                 ({"side": one.foot, **self.labels},),
@@ -270,7 +280,7 @@ class Walk(Displayed):
         found = {foot: np.zeros(len(self.time), dtype=bool) for foot in feet}
         for c in self.contacts:
             for foot in ("", c.foot) if not c.measured else ():
-                found[foot] |= (self.time >= c.begin) & (self.time <= c.end)
+                found[foot] |= during(c, self.time)
         return found
 
     # -- numbers --------------------------------------------------------------------------------
@@ -390,13 +400,14 @@ def _measured(
     in single support."""
     found = []
     for one in contacts:
-        here = (total.time >= one.begin) & (total.time <= one.end)
-        force = plates[one.foot].force[2] if one.foot in plates else np.zeros(len(total.time))
-        loaded = float(np.mean(force[here] > THRESHOLD)) > 0.5 if here.any() else one.measured
+        here, plate = during(one, total.time), plates.get(one.foot, total.scaled(0.0))
+        loaded = is_loaded(plate, one) if here.any() else one.measured
         for other in contacts:
             if other.foot != one.foot:
                 here &= (total.time < other.begin) | (total.time > other.end)
-        share = float(force[here].sum() / total.force[2, here].sum()) if here.any() else 1.0
+        share = (
+            float(plate.force[2, here].sum() / total.force[2, here].sum()) if here.any() else 1.0
+        )
         if loaded and share < BORNE:
             warn(
                 f"the plates of {one.foot!r} bear {100.0 * share:.0f} % of what the motion needs "

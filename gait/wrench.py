@@ -7,7 +7,7 @@ the foot: its vertical force is positive.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +18,11 @@ from kinesym.base.checks import check_kind, finite, shown
 from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import about_vertical
 from kinesym.gait.support import center_of_pressure
-from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, check_finite, check_span, real_array, time_grid
+from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
 from kinesym.runtime.summary import samples
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0
@@ -202,12 +200,10 @@ class Wrench(Displayed):
             raise ValueError(f"a rotation is an orthonormal matrix (3, 3), got {turn.tolist()}")
         return Wrench(self.time, turn @ self.force, turn @ self.moment)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Columns force_x, ... [N] and moment_x, ... about the origin [N m], by time [s]."""
-        import pandas as pd  # here: slow to import
-
         names = [f"{kind}_{axis}" for kind in ("force", "moment") for axis in AXES]
-        return pd.DataFrame(self.rows.T, index=pd.Index(self.time, name="time"), columns=names)
+        return by_time(self.time, dict(zip(names, self.rows, strict=True)))
 
     def plot(self, height: float = 0.0) -> Any:
         """A figure over time: force on the left, centre of pressure and free moment on the right.
@@ -296,13 +292,8 @@ def vectors(name: str, values: ArrayLike, time: Array, missing: bool = False) ->
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")
-    bad = ~np.isfinite(rows)
-    if bad.any() and not missing:
-        k, axis = (int(i) for i in np.argwhere(bad.T)[0])
-        raise ValueError(
-            f"{name}: {int(bad.sum())} values are not finite, the first for axis {AXES[axis]} at "
-            f"index {k} (t = {time[k]:.6g} s); fill gaps first"
-        )
+    if not missing:
+        check_finite(rows, name, time, lambda k: f"axis {AXES[k]}", "; fill gaps first")
     return rows
 
 

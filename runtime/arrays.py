@@ -168,10 +168,12 @@ def increasing(rows: Sequence[Any], names: Sequence[str], of: str) -> list[Array
     return found
 
 
-def check_finite(rows: Array, what: str, time: Array, of: Callable[[int], str] = str) -> None:
+def check_finite(
+    rows: Array, what: str, time: Array, of: Callable[[int], str] = str, remedy: str = ""
+) -> None:
     """Raise `ValueError`, naming `what`, for samples (N,) or (M, N) that are not finite.
 
-    of : says which row it is.
+    of : says which row it is. remedy : ends the message.
     """
     bad = np.argwhere(~np.isfinite(rows.T))
     if len(bad):
@@ -179,7 +181,7 @@ def check_finite(rows: Array, what: str, time: Array, of: Callable[[int], str] =
         which = f" for {of(*row)}" if row else ""
         raise ValueError(
             f"{what}: {len(bad)} values are not finite, the first{which} at index {k} "
-            f"(t = {time[k]:.6g} s)"
+            f"(t = {time[k]:.6g} s){remedy}"
         )
 
 
@@ -237,6 +239,11 @@ def _masked(mask: NDArray[np.bool_], what: str) -> str:
 
 def _some(array: NDArray[Any]) -> str:
     return f"the first {shown(array.flat[0])}" if array.size else "none"
+
+
+def rms(values: ArrayLike) -> float:
+    """Root mean square of all values."""
+    return float(np.sqrt(np.mean(np.square(values))))
 
 
 def mean_of_known(rows: Array, axis: int) -> Array:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.base.checks import check_known as check_known
 from kinesym.base.checks import check_name, check_text, listed, mapping, shown
 from kinesym.base.checks import suggest as suggest
 
@@ -28,12 +29,6 @@ def name_of(key: object) -> str:
     if isinstance(key, (sp.Symbol, AppliedUndef)):
         return str(key.name)
     raise TypeError(f"{shown(key)} is neither a name nor a symbol")
-
-
-def check_known(name: object, known: Collection[str], what: str) -> None:
-    """Raise `ValueError` with `what` and a suggestion for a name that is not `known`."""
-    if name not in known:
-        raise ValueError(f"{what}; {suggest(name, known)}")
 
 
 def written(expression: sp.Expr, most: int) -> str:

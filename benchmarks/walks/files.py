@@ -19,7 +19,7 @@ import numpy as np
 import kinesym as ks
 from kinesym.examples.studies import video_to_torques
 from kinesym.gait import Markers
-from kinesym.gait.cadence import low_pass_of
+from kinesym.gait.cutoffs import low_pass_of
 from kinesym.gait.reconstruction import Smoother
 from walks.judged import G, Motion, Mover, Record
 

@@ -22,7 +22,7 @@ import sympy as sp
 import kinesym as ks
 from kinesym.examples.studies import gait
 from kinesym.gait import PlanarSegment, Samples, Segment, planar_body, whole_body
-from kinesym.gait.angles import states
+from kinesym.gait.kinematics import states
 from kinesym.gait.wrench import THRESHOLD
 from kinesym.models.planar_body import HIP, joint_angles
 from kinesym.models.whole_body import ROOT

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from kinesym.gait.angles import (
+from kinesym.gait.kinematics import (
+    Samples,
+    Spline,
     angular_acceleration,
     angular_velocity,
     coordinates,
@@ -15,7 +17,6 @@ from kinesym.gait.angles import (
     states,
     world_moments,
 )
-from kinesym.gait.kinematics import Samples, Spline
 from kinesym.models.whole_body import segments_of_body, whole_body
 
 H = 1e-30  # of complex steps

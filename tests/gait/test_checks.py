@@ -12,14 +12,13 @@ from matplotlib import pyplot as plt
 import kinesym as ks
 from kinesym.examples import gait_plates
 from kinesym.examples.studies import gait
-from kinesym.gait.angles import angles_of, pose
-from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, check_sides
-from kinesym.gait.check_plates import check_empty
 from kinesym.gait.check_segments import check_lengths, check_segments
+from kinesym.gait.kinematics import angles_of, pose
 from kinesym.gait.markers import Markers
 from kinesym.gait.mates import Mates, exchanges, leaps, rigid_mates
 from kinesym.gait.names import is_heel, is_toe, pairs_of_sides
+from kinesym.gait.plates import check_empty, check_feet
 from kinesym.gait.relations import clusters_in
 from kinesym.gait.wrench import Wrench
 

@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose
 
 from kinesym.gait.events import (
     Contact,
-    assign_plates,
     completed,
     contacts_from_markers,
     contacts_from_wrench,
     gait_cycle,
     phases,
 )
+from kinesym.gait.plates import assign_plates
 from kinesym.gait.wrench import Wrench
 
 TIME = np.linspace(0.0, 3.0, 1801)

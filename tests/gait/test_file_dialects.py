@@ -10,8 +10,9 @@ import kinesym as ks
 from kinesym.gait.axes import UNITS, unit_of
 from kinesym.gait.events import Contact
 from kinesym.gait.marker_files import read_csv, read_places, read_trc
-from kinesym.gait.markers import Markers, uniform
+from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import read_mot, read_table
+from kinesym.gait.tables import uniform
 
 UP = {"up": "y", "forward": "x"}
 

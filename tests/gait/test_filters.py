@@ -7,10 +7,9 @@ from scipy.interpolate import make_interp_spline, make_smoothing_spline
 from scipy.linalg import eigh
 from scipy.signal import butter, filtfilt
 
-from kinesym.gait.cadence import low_pass_of, step_rate
-from kinesym.gait.filters import Butterworth, GCVSpline
+from kinesym.gait.cutoffs import low_pass_of, residual_analysis, step_rate
 from kinesym.gait.markers import Markers
-from kinesym.gait.residuals import residual_analysis
+from kinesym.gait.smoothing import Butterworth, GCVSpline
 
 matplotlib.use("Agg")
 RATE = 100.0

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from c3d_bytes import DEC, INTEL, MIPS, write_bytes
 
+from kinesym.gait.c3d import plate_wrench, zeroed
 from kinesym.gait.c3d_files import read_c3d
-from kinesym.gait.force_plates import plate_wrench, zeroed
 
 # -- a writer -----------------------------------------------------------------------------------
 

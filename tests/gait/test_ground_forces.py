@@ -8,8 +8,7 @@ import kinesym as ks
 from kinesym.examples.studies.gait import data
 from kinesym.gait.events import distance_to_line
 from kinesym.gait.ground_forces import REACH
-from kinesym.gait.point_forces import nonnegative, point_forces
-from kinesym.gait.pressure import HEEL, ROLLED
+from kinesym.gait.pressure import HEEL, ROLLED, nonnegative, point_forces
 
 WEIGHT = 700.0
 FOOT = 0.25

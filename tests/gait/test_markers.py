@@ -4,9 +4,10 @@ import matplotlib
 import numpy as np
 import pytest
 
-from kinesym.gait.markers import Markers, uniform
+from kinesym.gait.markers import Markers
 from kinesym.gait.relations import Relations
 from kinesym.gait.smoothing import SSA
+from kinesym.gait.tables import uniform
 
 matplotlib.use("Agg")
 

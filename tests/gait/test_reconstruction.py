@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from kinesym.gait.filters import Butterworth
 from kinesym.gait.markers import Markers
 from kinesym.gait.reconstruction import noise, reconstruct
 from kinesym.gait.relations import Axes, Carried, Midpoint, Relations
-from kinesym.gait.smoothing import SSA
+from kinesym.gait.smoothing import SSA, Butterworth
 from kinesym.gait.wrench import Wrench
 from kinesym.models.whole_body import segments_of_body
 

@@ -11,7 +11,7 @@ from scipy.sparse import block_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 from scipy.spatial.transform import Rotation
 
-from kinesym.gait.angles import angles_of, check_angles, pose
+from kinesym.gait.kinematics import angles_of, check_angles, pose
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Landmarks
 from kinesym.gait.segment_fit import (

@@ -11,10 +11,10 @@ import kinesym as ks
 from kinesym.base.checks import Named
 from kinesym.examples.studies import gait
 from kinesym.gait import Wrench, read_c3d, read_csv, read_forces, read_mot, read_table, read_trc
-from kinesym.gait.check_sharing import check_exchanged
 from kinesym.gait.events import phases
 from kinesym.gait.motion_files import Table
-from kinesym.gait.writers import write_storage
+from kinesym.gait.shared_reaction import check_exchanged
+from kinesym.gait.tables import write_storage
 
 TIME = np.arange(0.0, 2.0, 0.01)
 

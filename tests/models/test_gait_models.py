@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-from kinesym.gait.angles import angular_acceleration, in_turn, states
-from kinesym.gait.kinematics import Samples
+from kinesym.gait.kinematics import Samples, angular_acceleration, in_turn, states
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.models.gait import forward_dynamics, inverse_dynamics, turning
 from kinesym.models.whole_body import segments_of_body, whole_body

@@ -1,5 +1,5 @@
-"""Residual analysis: the part of markers that a low-pass filter removes, over its cutoff (Winter
-2009)."""
+"""Cutoffs of a low-pass of markers: by the rate of steps, and by residual analysis, the part that a
+filter removes, over its cutoff (Winter 2009)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.signal import periodogram
 
 from kinesym.base.checks import check_kind, positive
 from kinesym.base.notebook import Displayed
-from kinesym.gait.filters import Butterworth
 from kinesym.gait.markers import Markers
+from kinesym.gait.smoothing import Butterworth
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 
+#: Lower limit of the default cutoff [Hz].
+LEAST = 5.0
+#: Ratio of the default cutoff to the rate of steps [-].
+HARMONICS = 2.5
+#: Rates of steps that are believed [1/s].
+STEPS = (0.5, 4.0)
 #: Number of cutoffs by default.
 TRIED = 48
 #: Lowest cutoff by default [Hz].
@@ -129,3 +136,28 @@ def winter(cutoffs: Array, rms: Array) -> tuple[float, float, float]:
         return float(slope), float(level), float(cutoffs[0 if enough[0] else -1])
     cutoff = np.interp(-level, -rms[k - 1 : k + 1], cutoffs[k - 1 : k + 1])
     return float(slope), float(level), float(cutoff)
+
+
+def step_rate(markers: Markers) -> float:
+    """Steps per second [1/s]: where the vertical velocity of the mean marker has most power.
+
+    Markers with gaps are left out. 0 if there is no such peak within 0.5 ... 4 Hz.
+    """
+    heights = [p[2] for p in markers.positions.values() if np.isfinite(p).all()]
+    if not heights or len(markers.time) < 8:
+        return 0.0
+    velocity = np.gradient(np.mean(heights, axis=0), 1.0 / markers.rate)
+    count = max(len(velocity), int(40.0 * markers.rate))
+    frequency, power = periodogram(
+        velocity, markers.rate, window="hann", nfft=count, detrend="linear"
+    )
+    k = int(np.argmax(power))
+    within = STEPS[0] <= frequency[k] <= STEPS[1] and power[k] > 0.0
+    return float(frequency[k]) if within else 0.0
+
+
+def low_pass_of(markers: Markers) -> Butterworth:
+    """The default of `reconstruct`: a cutoff of 2.5 times the rate of steps, at least 5 Hz, as
+    far as the rate of the record allows it."""
+    cutoff = max(LEAST, HARMONICS * step_rate(markers))
+    return Butterworth(min(cutoff, 0.4 * markers.rate))
