@@ -68,9 +68,9 @@ def simulate(
         its own; for an ensemble also (M, N), or a list of M signals. Jumps are hit exactly, as are
         those of equations at times that parameters tell, as of `Heaviside(t - p)`, and steps end
         about pulses and smooth steps of time that are narrow, as of `tanh((t - p) / w)`, single
-        ones or trains, and where straight lines bend. Between two nodes a cubic signal is a parabola through its values there
-        and halfway, and a warning says where that misses it; in a system with events it is what it
-        is.
+        ones or trains, and where straight lines bend. Between two nodes a cubic signal is a
+        parabola through its values there and halfway, and a warning says where that misses it; in a
+        system with events it is what it is.
     method : "rk4", the classical method of order 4 (default); "dormand-prince", adaptive, of order
         5 with dense output (default with events); "radau-5", the same for stiff models and
         differential-algebraic ones of index 1 and 2 (Hairer, Wanner, Solving Ordinary Differential

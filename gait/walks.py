@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -45,11 +45,13 @@ from kinesym.gait.wrench import Wrench, between, vectors
 from kinesym.runtime.arrays import AXES, Array, time_grid
 
 #: Names of columns that depend on forces of the ground.
-_LOADS = re.compile(r"torque|moment|force|power|_(Nm?|W)(_per_kg)?$", re.IGNORECASE)
+_LOADS = re.compile(r"torque|moment(?!_?arm)|force|power|_(Nm?|W)(_per_kg)?$", re.IGNORECASE)
 #: Part of a stance in which the heel rests on the ground or belt [-].
 RESTS = (0.15, 0.4)
 #: Speed of heels that rest, below which there is no belt [m/s].
 BELT = 0.15
+#: Share of the larger component of a belt's velocity, below which the other is none [-].
+ASIDE = 0.2
 #: Shortest stride that shows the way of progression [m].
 PROGRESS = 0.2
 #: Share of the force that the motion needs in single support, below which a foot is half beside
@@ -97,8 +99,7 @@ class Walk(Displayed):
             if label == "side":
                 raise ValueError("the label 'side' is that of the foot; choose another name")
         if not self.grounded:
-            loads = frozenset(name for name in self.table.columns if _LOADS.search(name))
-            object.__setattr__(self, "grounded", loads)
+            object.__setattr__(self, "grounded", _loads(self.table.columns))
         object.__setattr__(self, "contacts", tuple(ordered))
         object.__setattr__(self, "heels", Named("foot", heels))
 
@@ -163,23 +164,42 @@ class Walk(Displayed):
     def with_columns(self, columns: Mapping[str, ArrayLike]) -> Walk:
         """Walk with more columns (N,) at its times, such as lengths of muscles."""
         more = {name: np.asarray(row, float) for name, row in mapping(columns, "columns").items()}
-        return replace(self, table=replace(self.table, columns={**self.table.columns, **more}))
+        table = replace(self.table, columns={**self.table.columns, **more})
+        return replace(self, table=table, grounded={*self.grounded, *_loads(more)})
 
     @cached_property
     def belt_speed(self) -> float:
         """Speed of the belt of a treadmill [m/s], 0 overground: as given, or the median speed by
-        which heels that rest in a stance move backwards."""
+        which heels that rest in a stance move backwards, along the axis where that is larger."""
         if self.belt is not None:
             return finite(self.belt, "belt")
-        speeds = []
+        return float(self._belt[np.argmax(np.abs(self._belt))])
+
+    @cached_property
+    def _belt(self) -> Array:
+        """Velocity (2,) of the walker on the belt, along x and y [m/s]: the median of that of heels
+        that rest, of the speed that is given; along x where heels do not tell."""
+        found = self._drift
+        if self.belt is None:
+            return found
+        size = float(np.linalg.norm(found))
+        return abs(self.belt) * found / size if size else np.array([self.belt, 0.0])
+
+    @property
+    def _drift(self) -> Array:
+        """Velocity (2,) against which heels that rest move, zero without a belt; along an axis of
+        the room if it nearly is."""
+        speeds = [np.zeros((0, 2))]
         for contact in self.contacts:
             begin, end = (contact.begin + s * (contact.end - contact.begin) for s in RESTS)
             here = (self.time >= begin) & (self.time <= end)
             if contact.foot in self.heels and here.sum() > 2 and contact.struck:
-                heel = np.asarray(self.heels[contact.foot])[0, here]
-                speeds.append(-float(np.polyfit(self.time[here] - begin, heel, 1)[0]))
-        found = float(np.median(speeds)) if speeds else 0.0
-        return found if abs(found) > BELT else 0.0
+                heel = np.asarray(self.heels[contact.foot])[:2, here]
+                speeds.append(-np.polyfit(self.time[here] - begin, heel.T, 1)[:1])
+        every = np.concatenate(speeds)
+        found = np.median(every, axis=0) if len(every) else np.zeros(2)
+        least = max(BELT, ASIDE * np.abs(found).max()) if np.linalg.norm(found) > BELT else np.inf
+        return np.where(np.abs(found) > least, found, 0.0)
 
     # -- strides --------------------------------------------------------------------------------
 
@@ -345,7 +365,7 @@ class Walk(Displayed):
     def _heel(self, foot: str, instant: float) -> Array:
         """Place of a heel from above, (2,) [m], on the belt if there is one."""
         place = between(np.array([instant]), self.time, np.asarray(self.heels[foot])[:2])[:, 0]
-        return place + np.array([self.belt_speed * instant, 0.0])
+        return place + self._belt * instant
 
 
 def _in_all(motion: Reconstruction, plates: Mapping[str, Wrench]) -> NDArray[np.bool_]:
@@ -367,7 +387,7 @@ def _joint_columns(joints: JointLoads) -> tuple[dict[str, Array], set[str]]:
         if name.startswith(tuple(skeleton.joints))
     }
     legs = tuple(joint for joint in skeleton.joints if skeleton.bears(joint))
-    return columns, {n for n in columns if n.startswith(legs) and _LOADS.search(n)}
+    return columns, {n for n in _loads(columns) if n.startswith(legs)}
 
 
 def _is_left(foot: str) -> bool:
@@ -391,6 +411,11 @@ def _contacts(time: Array, plates: Mapping[str, Wrench], feet: Mapping[str, Any]
                 raise
             warn(f"contacts of {foot!r} are those of plates alone: {error}")
     return completed(own, seen)
+
+
+def _loads(names: Iterable[str]) -> frozenset[str]:
+    """Names of columns that depend on forces of the ground, as they tell."""
+    return frozenset(name for name in names if _LOADS.search(name))
 
 
 def _measured(

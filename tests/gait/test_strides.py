@@ -66,6 +66,27 @@ def test_mean_and_deviation_against_plain_numpy():
     assert list(made.strides().by("side")) == ["right", "left"]
 
 
+@pytest.mark.parametrize("given", [None, 1.1])
+@pytest.mark.parametrize("turn", [90.0, 180.0, 215.0])
+def test_belts_run_any_way(given, turn):
+    """Rooms are turned about the vertical; a speed that is given is along what heels show."""
+    made, angle = walk(1.1), np.radians(turn)
+    turned = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    heels = {foot: np.vstack([turned @ rows[:2], rows[2:]]) for foot, rows in made.heels.items()}
+    other = replace(made, heels=heels, belt=given).strides()
+    for name in ("speed_m_per_s", "stride_length_m", "step_length_m", "step_width_m"):
+        np.testing.assert_allclose(other[name], made.strides()[name], rtol=1e-9)
+
+
+def test_columns_that_are_added_are_not_known_beside_plates_either():
+    """Nor are lengths of moment arms loads."""
+    made = walk(measured=False)
+    more = {f"{side}_hip_Nm": made.time for side in ("right", "left")}
+    strides = made.with_columns({**more, "knee_moment_arm_m": made.time}).strides()
+    assert np.isnan(strides["hip_Nm"]).any(axis=1).all()
+    assert np.isfinite(strides["knee_moment_arm_m"]).all()
+
+
 @pytest.mark.parametrize("belt", [0.0, 1.1])
 def test_numbers_of_walking(belt):
     """Closed forms; on a treadmill, whose speed is seen by the heels, the same."""
