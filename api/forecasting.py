@@ -152,9 +152,7 @@ def plan_of(problem: Collocation | Shooting, guess: Any) -> Plan:
     if isinstance(problem, Collocation):
         return CollocationPlan.of(problem.problem, guess)
     check_told(problem.problem, guess)
-    plan = ShootingPlan(problem.problem, problem.pack(guess))
-    plan.runs  # noqa: B018  (says why a simulation does not reach its end)
-    return plan
+    return ShootingPlan.of(problem.problem, problem.pack(guess), guess)
 
 
 def without_limits(problem: Collocation | Shooting) -> Collocation | Shooting:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.density import log_density
@@ -261,8 +262,8 @@ class ShootingInference:
     def _quantity(self, expression: Any, trial: int) -> Follows:
         """An expression in parameters and states at the ends of a trial."""
         unknowns = self.trials.unknowns
-        found = self.task.combine(expression, self.trials.trajectories(self.q)[trial])
-        for where, name in found.arguments:
+        combined = self.task.combine(expression, self.trials.trajectories(self.q)[trial])
+        for where, name in combined.arguments:
             if where == "parameter" and name in self.trials.set_in(trial):
                 raise ValueError(
                     f"trial {trial} sets {name}; write the combination in what is unknown"
@@ -276,10 +277,10 @@ class ShootingInference:
         led = follows.states if follows else ()  # by parameters
         moving = [
             where == "end" or name in entries[where] or (where == "start" and name in led)
-            for where, name in found.arguments
+            for where, name in combined.arguments
         ]
-        at = found.partly(moving)
-        arguments = [a for a, moves in zip(found.arguments, moving, strict=True) if moves]
+        at = combined.partly(moving)
+        arguments = [a for a, moves in zip(combined.arguments, moving, strict=True) if moves]
         ends = [name for where, name in arguments if where == "end" or name in led]
 
         def quantity(q: Array) -> tuple[float, Array]:
@@ -295,7 +296,12 @@ class ShootingInference:
                 else:
                     values[k], rows[k, entries[where][name]] = q[entries[where][name]], 1.0
             value, by, _ = at(values)
-            return value, by @ rows
+            found = by @ rows
+            if ends:
+                first, [dense] = through_segments(self.trials, q, [csr_array(found[None])])
+                found = np.zeros(q.size)
+                found[first] = dense[0]
+            return value, found
 
         return quantity
 

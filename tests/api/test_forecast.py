@@ -116,6 +116,39 @@ def test_forecast_is_the_fit_of_a_record_without_noise():
     assert slower == pytest.approx(np.sqrt(2.0), rel=0.02)
 
 
+def test_segments_tell_as_much_as_one():
+    """States between segments follow from starts and parameters: a closed form, in the forecast, of
+    the end of a fit, and from an exact course of a plant that no simulation follows."""
+    time, noise = np.linspace(0.0, 3.0, 31), np.random.default_rng(1).standard_normal(31)
+    fine = np.linspace(0.0, 3.0, 121)
+    model = ks.Model("decay", [x], [], [k], [x.diff(t) + k * x])
+
+    def problem(rate, segments):
+        data = 2.0 * np.exp(-rate * time) + 0.08 * noise
+        trial = ks.Experiment(time, measurements={x: data}, std={x: 0.08})
+        about = {"initial": {x: None}, "segments": segments, "substeps": 4}
+        return ks.Shooting(model, trial, {k: (-30.0, 20.0)}, **about)
+
+    def covariance(rate, start):
+        rows = np.array([-start * time * np.exp(-rate * time), np.exp(-rate * time)])
+        return 0.08**2 * np.linalg.inv(rows @ rows.T)
+
+    right = np.sqrt(covariance(1.3, 2.0)[0, 0])
+    for guess in ({k: 1.3, x: 2.0}, {k: 1.3, x: 2.0 * np.exp(-1.3 * fine)}):
+        found = ks.forecast(problem(1.3, 5), guess, trials=[4])
+        assert found.standard_errors()["k"] == pytest.approx(right, rel=1e-5) and not found.notes
+        [four] = found.variants.values()
+        assert four.standard_errors()["k"] == pytest.approx(right / 2.0, rel=1e-5)
+    fit = problem(1.3, 5).solve({k: 1.0}, optimizer="ipopt")
+    rate, start = fit.parameters["k"], fit.initial["x"]
+    by = np.exp(-3.0 * rate) * np.array([-3.0 * start, 1.0])
+    end = fit.interval(ks.at_end(x))
+    assert end.standard_error == pytest.approx(np.sqrt(by @ covariance(rate, start) @ by), rel=1e-5)
+    growing = ks.forecast(problem(-5.0, 10), {k: -5.0, x: 1e-6 * np.exp(5.0 * fine)})
+    right = np.sqrt(covariance(-5.0, 1e-6)[0, 0])
+    assert growing.standard_errors()["k"] == pytest.approx(right, rel=0.02)
+
+
 def test_motion_that_a_simulation_leaves():
     """Of a plant that falls away its states are given: no simulation reaches the end. And an
     unknown input, as it is assumed."""
