@@ -303,7 +303,7 @@ class Estimation:
             rows = [run.residuals() for run in fit.trials]
             notes += contradictions(self.trials, rows, most, taken)
         if self.integrated:
-            likelihood, merit = fit.likelihood, -2.0 * fit.log_likelihood
+            likelihood, merit = fit.likelihood, priors - 2.0 * fit.log_likelihood
         else:
             likelihood = self.likelihood(fit.trials, directions)
             merit = self.merit(fit.trials, fit.objective, priors)
