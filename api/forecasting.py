@@ -106,8 +106,7 @@ def _forecast(plan: Plan, guess: Any, lasting: Mapping[str, float], case: _Case)
         trials = [replanned(trial, case.seconds, case.rate) for trial in plan.asked]
         plan = plan_on(plan, trials, guess)
     if case.trials is not None and case.trials > 1:
-        runs = [*plan.runs] * case.trials
-        plan = plan_of(wrapped(plan.asked_of([*plan.asked] * case.trials)), runs)
+        plan = plan.repeated(case.trials)
     std = {**(case.std or {}), **dict.fromkeys(case.without or (), np.inf)}
     if std:
         plan = plan.on([assumed_noise(trial, std) for trial in plan.trials])

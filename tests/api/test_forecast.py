@@ -259,6 +259,27 @@ def test_process_noise_tells_as_much_as_it_can():
     assert found.bands()["x"][0] == 0.0 and not found.doubts
 
 
+@pytest.mark.parametrize("scheme", ["radau-5", "gauss-6"])
+def test_the_motion_of_repeats_and_of_courses_on_coarse_grids(scheme):
+    """Repeats have the assumed motion, and the exact course is it, whatever is between its nodes;
+    also of an experiment that ends earlier."""
+    time = np.linspace(0.0, 3.0, 11)
+    trial = ks.Experiment(time, measurements={x: np.zeros(11)}, std={x: 0.08})
+    model = ks.Model("free", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v])
+    problem = ks.Collocation(model, trial, {k: (0, 20), c: (0, 3)}, scheme=scheme)
+    rates = np.roots([1.0, 0.3, 9.0])
+    parts = np.linalg.solve([np.ones(2), rates], [1.0, 0.0])
+    course = [(parts * rates**n * np.exp(np.outer(time, rates))).sum(axis=1).real for n in (0, 1)]
+    begun, whole = {k: 9.0, c: 0.3, x: 1.0, v: 0.0}, {k: 9.0, c: 0.3, x: course[0], v: course[1]}
+    asked = {"seconds": [1.5], "trials": [2]}
+    found, other = (ks.forecast(problem, guess, **asked) for guess in (begun, whole))
+    rows = found.to_pandas()
+    assert other.to_pandas().to_numpy() == pytest.approx(rows.to_numpy(), rel=2e-3)
+    assert rows.loc["2 trials"].to_numpy() == pytest.approx(rows.iloc[0] / np.sqrt(2.0), rel=1e-9)
+    for each in (found, other, ks.forecast(problem, begun, trials=2)):
+        assert each.trials[-1]["x"][0] == pytest.approx(1.0, abs=1e-3) and not each.notes
+
+
 def test_a_motion_far_from_the_guess_is_told():
     """Of a plant that falls over, whose simulation does not reach the end."""
     time = np.linspace(0.0, 10.0, 101)

@@ -170,6 +170,19 @@ class CollocationPlan:
         question = replace(self.problem.formulation.question, trials=list(trials))
         return Discretisation.of(*formulate(question), self.problem.threads)
 
+    def repeated(self, count: int) -> CollocationPlan:
+        """The same motion in so many repetitions of all trials."""
+        problem, before = self.asked_of([*self.asked] * count), self.problem.layout
+        limits, problem = problem.variable_bounds, without_bounds_of_states(problem)
+        layout, z = problem.layout, np.zeros(problem.n_variables)
+        for j, k in enumerate([*range(len(self.trials))] * count):
+            z[slice(*layout.offsets[j : j + 2])] = self.z[slice(*before.offsets[k : k + 2])]
+            mine, its = layout.owned.places(j), before.owned.places(k)
+            layout.parameter_values(z)[mine] = before.parameter_values(self.z)[its]
+            if layout.free_duration:
+                layout.durations(z)[j] = before.durations(self.z)[k]
+        return CollocationPlan(problem, z, limits, self.notes, self.held)
+
     def told(self) -> tuple[Array, Array]:
         """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
         values (r,). Raises as `Curvature.confidence`."""
@@ -368,6 +381,17 @@ class ShootingPlan:
         elif starts is not None:
             starts = [*starts] * times
         return ShootingProblem.of(replace(question, trials=list(trials), initial=starts))
+
+    def repeated(self, count: int) -> ShootingPlan:
+        """The same motion in so many repetitions of all trials."""
+        problem, before = self.asked_of([*self.asked] * count), self.problem.given.unknowns
+        unknowns = problem.given.unknowns
+        q = np.zeros(unknowns.size)
+        for j, k in enumerate([*range(len(self.trials))] * count):
+            q[unknowns.owned.places(j)] = self.q[before.owned.places(k)]
+            q[unknowns.starts(j)] = self.q[before.starts(k)]
+            q[unknowns.boundaries(j)] = self.q[before.boundaries(k)]
+        return ShootingPlan(problem, q, self.notes)
 
     def told(self) -> tuple[Array, Array]:
         """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
