@@ -79,10 +79,8 @@ class ShootingInference:
         curvature = unit.T @ bends.times(unit) + others.T @ others
         spread = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True)
         pulls = spread / size
-        rows = np.zeros((len(pulls), len(self.trials.unknowns.parameters)))
-        numbers = found.unknowns[which]
-        known = ~np.isnan(np.diag(self.about.covariance))
-        mine = (numbers < rows.shape[1]) & known[numbers]
+        rows, numbers = np.zeros((len(pulls), self.q.size)), found.unknowns[which]
+        mine = ~np.isnan(np.diag(self.about.covariance))[numbers]
         rows[:, numbers[mine]] = pulls[:, mine]
 
         def basis() -> Array:

@@ -87,6 +87,13 @@ def test_correlated_noise_by_the_sandwich(kind):
     errors = found.standard_errors()
     assert errors["a"] == pytest.approx(slope(TIME, 0.1, 0.1), rel=1e-6)
     assert errors["b"] == pytest.approx(slope(TIME, 0.2), rel=1e-6)
+    if kind == "shooting":  # of which starts are unknowns, too
+        rows = np.array([np.ones_like(TIME), TIME])
+        pulls = 0.1 * np.linalg.solve(rows @ rows.T, rows)
+        whole = pulls @ np.exp(-np.abs(TIME[:, None] - TIME) / 0.1) @ pulls.T
+        assert errors["x(0)"] == pytest.approx(np.sqrt(whole[0, 0]), rel=1e-6)
+        white = np.sqrt(np.linalg.inv(rows @ rows.T)[0, 0])
+        assert errors["z(0)"] == pytest.approx(0.2 * white, rel=1e-6)
     with pytest.raises(ValueError, match="a band is known for white noise; leave correlation out"):
         found.bands()
 
