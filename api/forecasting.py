@@ -106,8 +106,7 @@ def _forecast(plan: Plan, guess: Any, lasting: Mapping[str, float], case: _Case)
         trials = [replanned(trial, case.seconds, case.rate) for trial in plan.asked]
         plan = plan_on(plan, trials, guess)
     if case.trials is not None and case.trials > 1:
-        runs = [*plan.runs] * case.trials
-        plan = plan_of(wrapped(plan.asked_of([*plan.asked] * case.trials)), runs)
+        plan = plan.repeated(case.trials)
     std = {**(case.std or {}), **dict.fromkeys(case.without or (), np.inf)}
     if std:
         plan = plan.on([assumed_noise(trial, std) for trial in plan.trials])
@@ -152,9 +151,7 @@ def plan_of(problem: Collocation | Shooting, guess: Any) -> Plan:
     if isinstance(problem, Collocation):
         return CollocationPlan.of(problem.problem, guess)
     check_told(problem.problem, guess)
-    plan = ShootingPlan(problem.problem, problem.pack(guess))
-    plan.runs  # noqa: B018  (says why a simulation does not reach its end)
-    return plan
+    return ShootingPlan.of(problem.problem, problem.pack(guess), guess)
 
 
 def without_limits(problem: Collocation | Shooting) -> Collocation | Shooting:

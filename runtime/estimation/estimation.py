@@ -204,6 +204,13 @@ class Estimation:
             return whole
         return whole * (1.0 + self.taken / self._left) if self._left > SOME else np.nan
 
+    def scaled(self, sure: Confidence, variance: float) -> Confidence:
+        """Confidence with covariances of unknowns from those in units of a variance; with a loss
+        it is that of the likelihood, whatever the factor of the objective."""
+        if self.taken or (self.loss is None and not self.pooled):
+            return replace(sure, covariance=variance * sure.covariance)
+        return sure
+
     @property
     def _left(self) -> float:
         """Degrees of freedom of standard deviations that are expressions of unknowns."""
@@ -303,7 +310,7 @@ class Estimation:
             rows = [run.residuals() for run in fit.trials]
             notes += contradictions(self.trials, rows, most, taken)
         if self.integrated:
-            likelihood, merit = fit.likelihood, -2.0 * fit.log_likelihood
+            likelihood, merit = fit.likelihood, priors - 2.0 * fit.log_likelihood
         else:
             likelihood = self.likelihood(fit.trials, directions)
             merit = self.merit(fit.trials, fit.objective, priors)

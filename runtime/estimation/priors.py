@@ -80,7 +80,8 @@ class Priors:
     def residuals(self, q: Array) -> Array:
         """Scores, (k,), for one q (n,) or for many, (M, n)."""
         pull, pace = self._pulls(q)
-        return np.asarray(np.divide(pull, pace, out=np.zeros_like(pull), where=pace > 0.0))
+        own = np.divide(pull, pace, out=np.zeros_like(pull), where=pace > 0.0)
+        return np.asarray(np.sqrt(self.factor) * own)
 
     def slopes(self, q: Array) -> Array:
         """Derivatives of each score by its parameter, (k,)."""

@@ -29,8 +29,8 @@ _FOLLOWED = "the fit follows the samples that tell it, so that residuals show no
 
 
 class Pulls(NamedTuple):
-    """Pulls of k residuals on r estimates, from which influences and what follows without samples
-    are made.
+    """Pulls of k residuals on r estimates, those of parameters first, from which influences and
+    what follows without samples are made.
 
     samples : behind the residuals. residual, bends : each residual, and the terms of the likelihood
     there. pull : d estimate/d slope, (k, r). hat : gives entries of the hat matrix by
@@ -53,6 +53,10 @@ class Pulls(NamedTuple):
     freedom: float
     loss: RobustLoss | None
     limits: Collection[str] = ()
+
+    def of_first(self, count: int) -> Pulls:
+        """Those on so many estimates."""
+        return self._replace(pull=self.pull[:, :count], priors=self.priors[:, :count])
 
     @property
     def scored(self) -> NDArray[np.bool_]:
@@ -129,7 +133,7 @@ def by_sandwich(
 ) -> Estimates:
     """Sandwich intervals, for residuals of unequal variance that are correlated in time; see
     `kinesym.runtime.statistics.sandwich`."""
-    told = Influences.of(of.pulls())
+    told = Influences.of(of.pulls().of_first(len(values)))
     found = sandwich(told.series, told.samples, told.taken)
     covariance, n = about.covariance.copy(), len(values)
     free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
@@ -206,7 +210,7 @@ def bootstrapped(
     each : `map`, or that of an executor. Raises `ValueError` if less than half of the fits
     converge, and with priors, which no record shows.
     """
-    told, block = Influences.of(of.pulls()), block_of(series)
+    told, block = Influences.of(of.pulls().of_first(len(values))), block_of(series)
     if told.of_priors.any():
         raise ValueError(
             "a bootstrap draws measurements, but not what priors say, and so takes that as exact; "

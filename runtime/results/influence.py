@@ -307,8 +307,8 @@ def influence(
     model: str,
 ) -> InfluenceMeasures:
     """Influence of all samples and groups on the estimates. labels : of each trial, in words."""
-    names, pulls = list(values), of.pulls()
-    r = len(names)
+    names, r = list(values), len(values)
+    pulls = of.pulls().of_first(r)
     covariance = about.covariance[:r, :r]
     errors = about.deviations()[:r]
     rows = _rows(pulls, series)

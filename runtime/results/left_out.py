@@ -72,7 +72,10 @@ class LeftOut(Saved):
     @property
     def parameters(self) -> Estimates:
         """Estimates without these samples, with standard errors and intervals."""
-        about = Uncertainty(names=self.names, covariance=self.covariance, freedom=self.freedom)
+        held = [name for name, e in zip(self.names, self.errors, strict=True) if e == 0.0]
+        about = Uncertainty(
+            names=self.names, covariance=self.covariance, held=held, freedom=self.freedom
+        )
         return estimates_of(named(self.names, self.values), about)
 
     @property
@@ -114,6 +117,12 @@ class LeftOut(Saved):
         return [name for name, own in zip(self.names, left, strict=True) if own]
 
     @property
+    def _stopped(self) -> list[str]:
+        """Names of parameters that a new solve has moved to a bound."""
+        now = (self.errors_before > 0.0) & (self.errors == 0.0)
+        return [name for name, own in zip(self.names, now, strict=True) if own]
+
+    @property
     def _heading(self) -> str:
         how = "solved again" if self.solved else "to first order"
         words = f"without {self.what} ({counted(self.samples, 'sample')}), {how}"
@@ -130,8 +139,9 @@ class LeftOut(Saved):
         doubt = f"a second step adds {in_errors(f'{self.more:.2g}')}: solve again, solve=True"
         some = self._freed
         free = [f"{listed(some)} left {'its bound' if len(some) == 1 else 'their bounds'}"]
+        ends = [f"{listed(self._stopped)} at a bound"] if self._stopped else []
         most = most_changed(self.in_errors)
-        return "; ".join([*lost, *free[: len(some)], most, *[doubt] * self.doubtful])
+        return "; ".join([*lost, *free[: len(some)], *ends, most, *[doubt] * self.doubtful])
 
     def __str__(self) -> str:
         rows = [("", "estimate", "std. error", "of all", "std. error", "change [std. errors]")]

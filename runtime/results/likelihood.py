@@ -18,7 +18,7 @@ class Likelihood(Displayed):
 
     kind : "likelihood", which the estimates maximise; "marginal likelihood", with process noise or
     random effects integrated out; "posterior density", which the estimates maximise: the likelihood
-    is that of the samples alone, and not its maximum.
+    is that of the samples alone, marginal or not, and not its maximum.
 
     unknowns : how many numbers were estimated by it: parameters, unknown starts and inputs,
     standard deviations. integrated : how many unknowns without prior were integrated out instead,

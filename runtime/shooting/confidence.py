@@ -41,16 +41,12 @@ def confidence(
     if not np.isfinite(J):
         return nothing, None
     trials, unknowns = problem.trials, problem.trials.unknowns
-    if trials.priors and trials.priors.sides.any():  # which hold unknowns at kinks
-        gradient = trials.gradient(q)
-    if trials.kinked:
-        here, (low, high) = kinked_at(trials, q), problem.bounds
-        box = (np.maximum(low - q, -_STEP * made.size), np.minimum(high - q, _STEP * made.size))
-        gradient = resting_gradient(here, box)[0]
+    if trials.kinked or (trials.priors and trials.priors.sides.any()):  # which hold unknowns
+        gradient = resting(trials, q, problem.bounds, made.size)
     about = (q, unknowns.names, problem.bounds, J, gradient, natural_sizes(trials, q))
     found = Estimate(*about)
     if problem.squares:
-        return _of_squares(estimation, problem, found)
+        return confidence_of_trials(estimation, trials, found)
     steps = _STEP * made.size
     held = found.held(np.abs(gradient) / steps)  # where it is not known better
     if unknowns.several or q.size > _FEW:
@@ -65,11 +61,20 @@ def confidence(
     return Confidence(held, nothing.covariance, *judged), curvature
 
 
-def _of_squares(
-    estimation: Estimation, problem: Minimisation, found: Estimate
+def resting(trials: Simulated, q: Array, bounds: tuple[Array, Array], size: Array) -> Array:
+    """Gradient (n,) at a minimum, where kinks take up what they can; size : of unknowns."""
+    if not trials.kinked:
+        return trials.gradient(q)
+    low, high = bounds
+    box = (np.maximum(low - q, -_STEP * size), np.minimum(high - q, _STEP * size))
+    return np.asarray(resting_gradient(kinked_at(trials, q), box)[0])
+
+
+def confidence_of_trials(
+    estimation: Estimation, trials: Simulated, found: Estimate
 ) -> tuple[Confidence, Any]:
     """Confidence and curvature of a sum of squares."""
-    trials, q = problem.trials, found.values
+    q = found.values
     slopes = trials.jacobian(q)
     slopes.eliminate_zeros()
     samples, curvature = _samples(estimation, trials, slopes), 2.0 * (slopes.T @ slopes)

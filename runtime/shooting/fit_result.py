@@ -85,9 +85,7 @@ def _certified(task: Task, made: Minimised, fit: Fit) -> tuple[Fit, Confidence]:
     it tells its unknowns."""
     estimation, noise = task.estimation, fit.noise
     sure, curvature = confidence(estimation, made, fit.objective, fit.gradient)
-    # with a loss it is that of the likelihood, whatever the factor of the objective
-    if estimation.taken or (estimation.loss is None and not estimation.pooled):
-        sure = replace(sure, covariance=estimation.variance(noise) * sure.covariance)
+    sure = estimation.scaled(sure, estimation.variance(noise))
     if not noise and fit.success and estimation.pooled:
         samples = number_of_samples(task.trials)
         noise = estimation.pooled_noise(fit.objective, samples, sure.taken)

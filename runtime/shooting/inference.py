@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.density import log_density
@@ -17,12 +18,16 @@ from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Left, Pulls
 from kinesym.runtime.results.log_density import LogDensity
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
+from kinesym.runtime.shooting.confidence import confidence_of_trials, resting
 from kinesym.runtime.shooting.density import misfit
+from kinesym.runtime.shooting.minimising import natural_sizes
 from kinesym.runtime.shooting.neighbour import Follows, near_minimum
 from kinesym.runtime.shooting.residuals import Measured, measured, through_segments
+from kinesym.runtime.shooting.sides import side_of
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.bends import Bends
+from kinesym.runtime.statistics.covariance import Confidence, Estimate
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import ProfilePoint, Spring
 from kinesym.runtime.statistics.robust import spread_by_loss
@@ -74,10 +79,8 @@ class ShootingInference:
         curvature = unit.T @ bends.times(unit) + others.T @ others
         spread = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True)
         pulls = spread / size
-        rows = np.zeros((len(pulls), len(self.trials.unknowns.parameters)))
-        numbers = found.unknowns[which]
-        known = ~np.isnan(np.diag(self.about.covariance))
-        mine = (numbers < rows.shape[1]) & known[numbers]
+        rows, numbers = np.zeros((len(pulls), self.q.size)), found.unknowns[which]
+        mine = ~np.isnan(np.diag(self.about.covariance))[numbers]
         rows[:, numbers[mine]] = pulls[:, mine]
 
         def basis() -> Array:
@@ -106,12 +109,16 @@ class ShootingInference:
         q, more = self.q.copy(), np.zeros(len(self.q))
         if not self.task.estimation.kinked:
             q[found.free] -= found.step
-        if solve:
-            free = found.free[found.known]
+        if solve:  # which may leave bounds, and end at others
+            nothing, (low, high) = np.zeros_like(whole), self.task.bounds
+            wide = self._spread_of(left, self.q, nothing, np.flatnonzero(low < high))
+            free = wide.free[wide.known]
             q, good = near_minimum(left, q, free, self.task.bounds, self.about.deviations())
             if not good:
                 raise ValueError("the fit without them does not converge")
-            found = self._spread_of(left, q, whole)
+            spread = self._at_minimum(left, q).covariance[np.ix_(wide.free, wide.free)]
+            known = wide.known & ~np.isnan(np.diag(spread))
+            found = wide._replace(covariance=spread, known=known)
         else:
             more[found.free] = np.abs(self._next_step(left, q, whole, found))
             more = np.maximum(more, np.abs(q - np.clip(q, *self.task.bounds)))
@@ -139,11 +146,25 @@ class ShootingInference:
         slope = Bends.of(found.samples, found.residuals, self.trials.loss).slope
         return np.asarray(found.slopes.T @ slope + found.others.T @ found.rest)
 
-    def _spread_of(self, left: Simulated, q: Array, whole: Array) -> _Spread:
+    def _at_minimum(self, left: Simulated, q: Array) -> Confidence:
+        """Confidence at the minimum of other trials, where bounds, or kinks of priors, may hold
+        unknowns."""
+        estimation = self.task.estimation
+        size, J = natural_sizes(left, q), left.cost(q)
+        side, about = side_of(left, self.task.bounds, q), np.abs(q) + (q == 0.0)
+        gradient = resting(side.trials, q, side.bounds, np.where(size > 0.0, size, about))
+        at = Estimate(q, left.unknowns.names, side.bounds, J, gradient, size)
+        sure = confidence_of_trials(estimation, side.trials, at)[0]
+        return estimation.scaled(sure, self.about.variance)
+
+    def _spread_of(
+        self, left: Simulated, q: Array, whole: Array, free: NDArray[np.intp] | None = None
+    ) -> _Spread:
         """Gauss-Newton step from q to the minimum of other trials, and the covariance there.
-        whole : what `_pull` has left of all trials at their minimum, where bounds hold it."""
-        found = measured(left, q)
-        which, loss = np.isin(found.unknowns, self._free), self.trials.loss
+        whole : what `_pull` has left of all trials at their minimum, where bounds hold it. free :
+        numbers of the unknowns that move."""
+        found, free = measured(left, q), self._free if free is None else free
+        which, loss = np.isin(found.unknowns, free), self.trials.loss
         x, others, e = found.slopes[:, which], found.others[:, which], found.residuals
         size = np.linalg.norm(np.vstack([x, others]), axis=0)
         size[size == 0.0] = 1.0
@@ -261,8 +282,8 @@ class ShootingInference:
     def _quantity(self, expression: Any, trial: int) -> Follows:
         """An expression in parameters and states at the ends of a trial."""
         unknowns = self.trials.unknowns
-        found = self.task.combine(expression, self.trials.trajectories(self.q)[trial])
-        for where, name in found.arguments:
+        combined = self.task.combine(expression, self.trials.trajectories(self.q)[trial])
+        for where, name in combined.arguments:
             if where == "parameter" and name in self.trials.set_in(trial):
                 raise ValueError(
                     f"trial {trial} sets {name}; write the combination in what is unknown"
@@ -276,10 +297,10 @@ class ShootingInference:
         led = follows.states if follows else ()  # by parameters
         moving = [
             where == "end" or name in entries[where] or (where == "start" and name in led)
-            for where, name in found.arguments
+            for where, name in combined.arguments
         ]
-        at = found.partly(moving)
-        arguments = [a for a, moves in zip(found.arguments, moving, strict=True) if moves]
+        at = combined.partly(moving)
+        arguments = [a for a, moves in zip(combined.arguments, moving, strict=True) if moves]
         ends = [name for where, name in arguments if where == "end" or name in led]
 
         def quantity(q: Array) -> tuple[float, Array]:
@@ -295,7 +316,12 @@ class ShootingInference:
                 else:
                     values[k], rows[k, entries[where][name]] = q[entries[where][name]], 1.0
             value, by, _ = at(values)
-            return value, by @ rows
+            found = by @ rows
+            if ends:
+                first, [dense] = through_segments(self.trials, q, [csr_array(found[None])])
+                found = np.zeros(q.size)
+                found[first] = dense[0]
+            return value, found
 
         return quantity
 

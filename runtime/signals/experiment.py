@@ -311,13 +311,45 @@ class Experiment:
             measurements[name] = np.full(len(fine), np.nan)
             measurements[name][place[there]] = row[there]
             if name in self.std:
-                std[name] = np.interp(fine, self.grid, self.std[name])
+                own = np.interp(fine, self.grid, self.std[name])
+                std[name] = np.where(np.isnan(own), np.inf, own)  # beside samples that tell nothing
                 std[name][place[there]] = self.std[name][there]
         measurements |= self.timed
         std |= {name: self.std[name] for name in self.timed if name in self.std}
         more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
-        made = Experiment(fine, self.signals, measurements, std, **self.beside, **more)
-        return made.with_limits(self.limits, self.ranges)
+        told = {n: y for n, y in measurements.items() if n not in self._silent}
+        own_std = {n: s for n, s in std.items() if n not in self._silent}
+        made = Experiment(fine, self.signals, told, own_std, **self.beside, **more)
+        return made._with_silent(self, measurements, std).with_limits(self.limits, self.ranges)
+
+    @property
+    def _silent(self) -> set[str]:
+        """Channels of which all samples, or the standard deviations of some, have been taken away:
+        none that could be given."""
+        return {
+            name
+            for name, row in self.measured.items()
+            if np.isnan(row).all() or not np.isfinite(self.std.get(name, 1.0)).all()
+        }
+
+    def _with_silent(
+        self, whole: Experiment, measurements: Mapping[str, Any], std: Mapping[str, Any]
+    ) -> Experiment:
+        """Copy with the silent channels of a whole one, of these measurements and std, too."""
+        if not whole._silent:
+            return self
+        made = copy(self)
+        rows = {name: measurements[name] for name in whole.measurements}
+        numbers = {name: std[name] for name in whole.std}
+        for what, own in (
+            ("measurements", rows),
+            ("timed", whole.timed),
+            ("std", numbers),
+            ("unknown_std", whole.unknown_std),
+            ("std_expressions", whole.std_expressions),
+        ):
+            object.__setattr__(made, what, own)
+        return made
 
     @property
     def beside(self) -> dict[str, Any]:

@@ -87,6 +87,13 @@ def test_correlated_noise_by_the_sandwich(kind):
     errors = found.standard_errors()
     assert errors["a"] == pytest.approx(slope(TIME, 0.1, 0.1), rel=1e-6)
     assert errors["b"] == pytest.approx(slope(TIME, 0.2), rel=1e-6)
+    if kind == "shooting":  # of which starts are unknowns, too
+        rows = np.array([np.ones_like(TIME), TIME])
+        pulls = 0.1 * np.linalg.solve(rows @ rows.T, rows)
+        whole = pulls @ np.exp(-np.abs(TIME[:, None] - TIME) / 0.1) @ pulls.T
+        assert errors["x(0)"] == pytest.approx(np.sqrt(whole[0, 0]), rel=1e-6)
+        white = np.sqrt(np.linalg.inv(rows @ rows.T)[0, 0])
+        assert errors["z(0)"] == pytest.approx(0.2 * white, rel=1e-6)
     with pytest.raises(ValueError, match="a band is known for white noise; leave correlation out"):
         found.bands()
 
@@ -114,6 +121,39 @@ def test_forecast_is_the_fit_of_a_record_without_noise():
     assert errors["k"] == pytest.approx(found.standard_errors()["k"], rel=5e-3)
     slower = found.to_pandas().loc["25 Hz", "k"] / errors["k"]
     assert slower == pytest.approx(np.sqrt(2.0), rel=0.02)
+
+
+def test_segments_tell_as_much_as_one():
+    """States between segments follow from starts and parameters: a closed form, in the forecast, of
+    the end of a fit, and from an exact course of a plant that no simulation follows."""
+    time, noise = np.linspace(0.0, 3.0, 31), np.random.default_rng(1).standard_normal(31)
+    fine = np.linspace(0.0, 3.0, 121)
+    model = ks.Model("decay", [x], [], [k], [x.diff(t) + k * x])
+
+    def problem(rate, segments):
+        data = 2.0 * np.exp(-rate * time) + 0.08 * noise
+        trial = ks.Experiment(time, measurements={x: data}, std={x: 0.08})
+        about = {"initial": {x: None}, "segments": segments, "substeps": 4}
+        return ks.Shooting(model, trial, {k: (-30.0, 20.0)}, **about)
+
+    def covariance(rate, start):
+        rows = np.array([-start * time * np.exp(-rate * time), np.exp(-rate * time)])
+        return 0.08**2 * np.linalg.inv(rows @ rows.T)
+
+    right = np.sqrt(covariance(1.3, 2.0)[0, 0])
+    for guess in ({k: 1.3, x: 2.0}, {k: 1.3, x: 2.0 * np.exp(-1.3 * fine)}):
+        found = ks.forecast(problem(1.3, 5), guess, trials=[4])
+        assert found.standard_errors()["k"] == pytest.approx(right, rel=1e-5) and not found.notes
+        [four] = found.variants.values()
+        assert four.standard_errors()["k"] == pytest.approx(right / 2.0, rel=1e-5)
+    fit = problem(1.3, 5).solve({k: 1.0}, optimizer="ipopt")
+    rate, start = fit.parameters["k"], fit.initial["x"]
+    by = np.exp(-3.0 * rate) * np.array([-3.0 * start, 1.0])
+    end = fit.interval(ks.at_end(x))
+    assert end.standard_error == pytest.approx(np.sqrt(by @ covariance(rate, start) @ by), rel=1e-5)
+    growing = ks.forecast(problem(-5.0, 10), {k: -5.0, x: 1e-6 * np.exp(5.0 * fine)})
+    right = np.sqrt(covariance(-5.0, 1e-6)[0, 0])
+    assert growing.standard_errors()["k"] == pytest.approx(right, rel=0.02)
 
 
 def test_motion_that_a_simulation_leaves():
@@ -224,6 +264,27 @@ def test_process_noise_tells_as_much_as_it_can():
     errors = np.sqrt(np.diag(np.linalg.inv(information)))
     assert [*found.standard_errors().values()] == pytest.approx(errors, rel=0.05)
     assert found.bands()["x"][0] == 0.0 and not found.doubts
+
+
+@pytest.mark.parametrize("scheme", ["radau-5", "gauss-6"])
+def test_the_motion_of_repeats_and_of_courses_on_coarse_grids(scheme):
+    """Repeats have the assumed motion, and the exact course is it, whatever is between its nodes;
+    also of an experiment that ends earlier."""
+    time = np.linspace(0.0, 3.0, 11)
+    trial = ks.Experiment(time, measurements={x: np.zeros(11)}, std={x: 0.08})
+    model = ks.Model("free", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v])
+    problem = ks.Collocation(model, trial, {k: (0, 20), c: (0, 3)}, scheme=scheme)
+    rates = np.roots([1.0, 0.3, 9.0])
+    parts = np.linalg.solve([np.ones(2), rates], [1.0, 0.0])
+    course = [(parts * rates**n * np.exp(np.outer(time, rates))).sum(axis=1).real for n in (0, 1)]
+    begun, whole = {k: 9.0, c: 0.3, x: 1.0, v: 0.0}, {k: 9.0, c: 0.3, x: course[0], v: course[1]}
+    asked = {"seconds": [1.5], "trials": [2]}
+    found, other = (ks.forecast(problem, guess, **asked) for guess in (begun, whole))
+    rows = found.to_pandas()
+    assert other.to_pandas().to_numpy() == pytest.approx(rows.to_numpy(), rel=2e-3)
+    assert rows.loc["2 trials"].to_numpy() == pytest.approx(rows.iloc[0] / np.sqrt(2.0), rel=1e-9)
+    for each in (found, other, ks.forecast(problem, begun, trials=2)):
+        assert each.trials[-1]["x"][0] == pytest.approx(1.0, abs=1e-3) and not each.notes
 
 
 def test_a_motion_far_from_the_guess_is_told():

@@ -164,6 +164,60 @@ def test_a_parameter_leaves_its_bound_where_it_is_solved_again():
     assert "b left its bound" in str(again) and "bound" not in str(first)
 
 
+@pytest.mark.parametrize("timed", [False, True], ids=["at nodes", "between"])
+def test_whole_channels_and_trials_are_left_out_whatever_the_steps(timed):
+    """Of a shooting with several steps per interval, as of one with a step each."""
+    rng, time = np.random.default_rng(0), np.linspace(0.0, 3.0, 31)
+    model = ks.Model("decay", [x], [], [a], [x.diff(ks.t) + a * x])
+
+    def trial():
+        y = 2.0 * np.exp(-1.3 * time) + 0.08 * rng.standard_normal(31)
+        z = y[:-1] + 0.3 + 0.5 * rng.standard_normal(30)
+        own = ks.Signal(time[:-1] + 0.03, z) if timed else np.append(z, np.nan)
+        return ks.Experiment(time, measurements={x: y, "z": own}, std={x: 0.08, "z": 0.5})
+
+    trials, known = [trial(), trial()], {a: (0.0, 20.0), b: (-5.0, 5.0)}
+    found = []
+    for steps in (1, 3):
+        about = {"initial": {x: None}, "sensors": {"z": x + b}, "substeps": steps}
+        problem = ks.Shooting(model, trials, known, **about)
+        fit = problem.solve({a: 1.0, b: 0.0}, optimizer="least-squares")
+        left = [fit.without(channels="z"), fit.without(trials=1), fit.without(trials=1, solve=True)]
+        planned = ks.forecast(problem, {a: 1.3, b: 0.3, x: 2.0}, without="z")
+        errors = [np.append(each.values, each.errors) for each in left]
+        found.append([*errors, [*planned.standard_errors().values()]])
+    for one, three in zip(*found, strict=True):
+        assert three == pytest.approx(one, rel=1e-3, nan_ok=True)
+
+
+@pytest.mark.parametrize("told", ["bound", "prior"])
+def test_a_bound_is_met_and_left_where_shooting_is_solved_again(told):
+    """As the fit of the rest alone says: without y the offset of z ends at a bound, or at the kink
+    of its prior; without z it was at one, and the rest tells it."""
+    rng, time = np.random.default_rng(0), np.linspace(0.0, 3.0, 31)
+    model = ks.Model("decay", [x], [], [a], [x.diff(ks.t) + a * x])
+    rows = {"y": 2.0 * np.exp(-1.3 * time) + 0.08 * rng.standard_normal(31)}
+    rows |= {"z": 2.0 * np.exp(-1.3 * time) + 0.3 + 0.5 * rng.standard_normal(31)}
+    of_b = (-5.0, 5.0) if told == "bound" else ks.prior("laplace", 0.5, 0.01)
+
+    def solved(*names):
+        own = {name: rows[name] for name in names}
+        std = {name: {"y": 0.08, "z": 0.5}[name] for name in names}
+        sensors = {"y": x + 0.1 * b, "z": x + b}
+        trial = ks.Experiment(time, measurements=own, std=std)
+        about = {"initial": {x: None}, "sensors": {name: sensors[name] for name in names}}
+        problem = ks.Shooting(model, trial, {a: (0.0, 20.0), b: of_b}, **about)
+        return problem.solve({a: 1.0, b: 0.1}, optimizer="least-squares")
+
+    whole = solved("y", "z")
+    for left, rest in (("y", "z"), ("z", "y")):
+        found = whole.without(channels=left, solve=True).parameters.table
+        for name, row in solved(rest).parameters.table.items():
+            assert found[name].remark == row.remark
+            assert found[name].value == pytest.approx(row.value, rel=1e-4, abs=1e-6)
+            assert found[name].standard_error == pytest.approx(row.standard_error, rel=1e-3)
+
+
 @pytest.mark.parametrize("kind", ["collocation", "shooting"])
 def test_squares_of_the_objective_count(kind):
     """y = a t with 30 x**2 dt in the objective: standard errors and parts left out as of a ridge

@@ -259,6 +259,23 @@ def test_estimates_of_the_largest_likelihood():
     assert "log L" in str(solution) and list(solution.parameters) == ["k", "c", "sigma_u"]
 
 
+def test_the_likelihood_of_a_fit_with_priors_is_of_the_samples():
+    """That of the Kalman filter at the estimates, which priors of two kinds draw away; the fit is
+    ranked by the posterior density."""
+    time = np.linspace(0.0, 4.0, 81)
+    given = (time, *record(time, 3))
+    task = driven([given], {k: ks.normal(1.0, 3.0), c: ks.lognormal(2.0, 1.1)}, noise={u: 2.0})
+    solution = task.solve()
+    found = solution.parameters
+    values = {k: found["k"], c: found["c"], s: 2.0}
+    expected = likelihood(*given, values)
+    assert solution.log_likelihood == pytest.approx(expected, abs=1e-7)
+    assert task.log_likelihood(solution) == pytest.approx(expected, abs=1e-7)
+    squares = ((found["k"] - 1.0) / 3.0) ** 2 + (np.log(found["c"] / 2.0) / np.log(1.1)) ** 2
+    assert squares > 1.0 and solution.likelihood[0].kind == "posterior density"
+    assert solution.merit == pytest.approx(squares - 2.0 * expected, abs=1e-6)
+
+
 def test_standard_deviations_in_the_same_likelihood():
     """Those of the samples are found together with the intensity, on a logarithmic scale."""
     time = np.linspace(0.0, 4.0, 81)

@@ -21,11 +21,12 @@ ONE, TWO = (mean + STD * RNG.standard_normal(5) for mean in (0.4, 0.6))
 W = 5 / STD**2
 
 
-def levels(of_b, of_c, two=True):
+def levels(of_b, of_c, two=True, **more):
     measured = {"one": ONE} | ({"two": TWO} if two else {})
     trial = ks.Experiment(TIME, {}, measured, dict.fromkeys(measured, STD))
     unknown = {b: of_b} | ({c: of_c} if two else {})
-    return ks.Shooting(LEVELS, trial, unknown, None if two else {c: 0.0}, initial={x: 0.0})
+    known = None if two else {c: 0.0}
+    return ks.Shooting(LEVELS, trial, unknown, known, initial={x: 0.0}, **more)
 
 
 def size(e):
@@ -71,6 +72,24 @@ def test_minima_and_gradients_are_those_of_closed_forms(told, log):
             assert found == pytest.approx(np.exp(-1.0), rel=1e-14)
         else:
             assert found == pytest.approx(brentq(slope, 0.2, 1.0), rel=1e-5)
+
+
+def test_a_factor_before_the_squares_changes_no_estimate():
+    """Priors have it, too: residuals and their derivatives are those of the cost, fits those
+    without it, with kinks, and from many starts side by side."""
+    weighed = {"objective": 3.0 * ks.LeastSquares()}
+    for told in (ks.normal(0.05, 0.1), ks.prior("gamma", 2.5, 0.07), ks.prior("laplace", 0, 0.2)):
+        plain, problem = (levels(told, None, two=False, **more) for more in ({}, weighed))
+        r, by = problem.residuals({b: 0.3}), problem.residual_jacobian({b: 0.3})
+        assert problem.gradient({b: 0.3}) == pytest.approx(3.0 * plain.gradient({b: 0.3}))
+        assert 2 * by.T @ r == pytest.approx(problem.gradient({b: 0.3}), rel=1e-12)
+        fits = [each.solve({b: 0.3}, "least-squares") for each in (plain, problem)]
+        fits.append(problem.multistart(2, guess={b: 0.3}, detour=0.0, seed=1).best)
+        for fit in fits[1:]:
+            assert fit.success
+            assert fit.parameters["b"] == pytest.approx(fits[0].parameters["b"], rel=1e-6)
+            error = fits[0].standard_errors()["b"]
+            assert fit.standard_errors()["b"] == pytest.approx(error, rel=1e-5)
 
 
 def collocated(of_b):

@@ -91,6 +91,18 @@ def test_random_slopes_in_closed_form(rows, fit):
     )
 
 
+def test_the_likelihood_with_a_prior_of_what_is_shared(rows):
+    """That of the samples at the estimates, which the prior of the offset draws away."""
+    problem = lines(rows)
+    unknown = {a: ks.normal(0.0, 0.02), b: ks.per("subject", ks.normal(None, None))}
+    about = {"boundary": [ks.at_start(x)], "sensors": {"y": a + x}, "scheme": "radau-1"}
+    fit = ks.Collocation(line(), problem.trials, unknown, **about).solve({b: 0.5})
+    p, std = fit.parameters, fit.estimated_std["y"]
+    at = [p["a"], p["mean(b)"], np.log(p["sd(b)"]), np.log(std)]
+    assert abs(p["a"]) > 0.02
+    assert fit.log_likelihood == pytest.approx(-0.5 * loss(at, rows), abs=1e-6)
+
+
 #: MixedLM(y, [1, t], groups=subject, exog_re=t).fit(reml=False) of statsmodels 0.15.0 with gtol
 #: 1e-10: fixed effects, their standard errors, variance of slopes, scale, log-likelihood.
 STATSMODELS = (0.28899334, 0.97253669, 0.05021272, 0.20602576, 0.2119656, 0.0400444505, 1.60722977)

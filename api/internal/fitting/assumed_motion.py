@@ -17,7 +17,7 @@ _STEPS = 30
 #: Length of a step, in the sizes of the motion, after which the next one is below rounding: steps
 #: of Newton's method are squared.
 _SMALL = 1e-4
-#: Weight of starts and inputs that are held, over that of the rest of a motion.
+#: Weight of what is held of a motion, over that of the rest.
 _FIRM = 1e8
 #: Share of the largest size of the motion up to which a trajectory is rounding.
 _ROUNDING = 1e-12
@@ -43,8 +43,8 @@ def motion_near(
 
     noise : process noise at its places (n,), NaN elsewhere, that drives it. held : whether it is
     that from the starts of z under its inputs, as far as conditions let it; else, as of an unstable
-    plant whose motion is known, as near z as it can be on the whole. Raises `ValueError` where
-    there is none near z.
+    plant whose motion is known, as near z at the nodes as it can be on the whole. Raises
+    `ValueError` where there is none near z.
     """
     layout, (low, high) = problem.layout, problem.constraint_bounds
     size = _sizes_of_motion(problem, z)
@@ -88,23 +88,31 @@ def _sizes_of_motion(problem: Discretisation, z: Array) -> Array:
 
 def motion_stiffness(problem: Discretisation, z: Array, held: bool) -> Array:
     """Weights (n,) of squares of the steps to a motion, see `motion_near`: infinite for what does
-    not move, the parameters and whatever is fixed."""
-    stiffness, (lower, upper) = _sizes_of_motion(problem, z) ** -2.0, problem.variable_bounds
-    stiffness[problem.layout.parameter_offset :] = np.inf
-    stiffness[lower == upper] = np.inf
-    stiffness[[end.place for end in problem.ends.values() if not end.determined]] = np.inf
-    return stiffness * _firm(problem) if held else stiffness
+    not move."""
+    with np.errstate(divide="ignore"):
+        return sizes_that_move(problem, z) ** -2.0 * _firm(problem, held)
 
 
-def _firm(problem: Discretisation) -> Array:
-    """Weights (n,) by which starts and unknown inputs stay where they are: a motion follows from
-    these, of phases that are linked from the start of the first one."""
+def sizes_that_move(problem: Discretisation, z: Array) -> Array:
+    """Sizes (n,) of the entries of a motion, zero for what does not move: the parameters and
+    whatever is fixed."""
+    size, (lower, upper) = _sizes_of_motion(problem, z), problem.variable_bounds
+    size[problem.layout.parameter_offset :] = 0.0
+    size[lower == upper] = 0.0
+    size[[end.place for end in problem.ends.values() if not end.determined]] = 0.0
+    return size
+
+
+def _firm(problem: Discretisation, held: bool) -> Array:
+    """Weights (n,) by which unknown inputs and starts, or else all nodes, stay where they are. A
+    motion follows from starts, of phases that are linked from that of the first one; what a guess
+    is between nodes is interpolated."""
     layout, found = problem.layout, np.ones(problem.n_variables)
     linked = bool(problem.symbolic.links)
     inputs = {*layout.inputs} - {*layout.delayed}
     for k in range(len(layout.nodes)):
         for name, place, row in layout.named_rows(found, k):
-            if name in inputs:
+            if name in inputs or (place is None and name in layout.states and not held):
                 row[:] = _FIRM
             elif place is None and name in layout.states and not (linked and k):
                 row[0] = _FIRM

@@ -361,9 +361,10 @@ class Curvature:
 
 
 def prior_squares(problem: Discretisation, z: Array) -> float:
-    """Terms of priors at z, -2 log of their density but for a constant."""
+    """Terms of priors at z, -2 log of their density but for a constant; those of random effects
+    whose distribution is estimated are part of the likelihood."""
     layout = problem.layout
-    return problem.known_priors.cost(layout.owned.natural(layout.parameter_values(z)))
+    return problem.own_priors.cost(layout.owned.natural(layout.parameter_values(z)))
 
 
 def merit_at(problem: Discretisation, z: Array) -> float:

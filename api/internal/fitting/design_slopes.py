@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from kinesym.internal.fitting.assumed_motion import motion_stiffness
+from kinesym.internal.fitting.assumed_motion import motion_stiffness, sizes_that_move
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.planned import (
     CollocationPlan,
@@ -235,7 +235,7 @@ class DesignSlopes:
         still = hessian(record)
         if np.array_equal(still, hessian({key: row + 1.0 for key, row in record.items()})):
             return lambda k: 0.0
-        sizes = motion_stiffness(problem, z, held=False) ** -0.5
+        sizes = sizes_that_move(problem, z)
 
         def bends(k: int) -> Array:
             share = np.abs(ways[:, k][sizes > 0.0] / sizes[sizes > 0.0]).max()

@@ -351,7 +351,7 @@ class FirstGuess:
             return True
         values, model = self.named(guess), self.problem.model
         needed = {*model.state_names} - {*model.index.algebraic}
-        return all(x in values and np.ndim(_first_of(values[x])) > 0 for x in needed)
+        return all(x in values and np.ndim(first_of(values[x])) > 0 for x in needed)
 
     def moved_by(self, guess: Mapping[Any, Any] | None) -> Array | None:
         """The free vector of the motion that a guess by names means, from its starts and by its
@@ -383,6 +383,6 @@ class FirstGuess:
         return self._first({**values, **every}, self.lines)[0]
 
 
-def _first_of(value: Any) -> Any:
+def first_of(value: Any) -> Any:
     """A value of a guess, of a list with one per trial the first."""
     return value[0] if isinstance(value, list) else value

@@ -225,9 +225,9 @@ class Marginal:
         )
 
     def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
-        """Likelihood at its maximum x. A parameter on a bound does not count as unknown, unless the
-        bound is the edge of its range: an intensity, or a standard deviation, that is nearly
-        zero."""
+        """Likelihood at its maximum x, times the density of priors but for a constant. A parameter
+        on a bound does not count as unknown, unless the bound is the edge of its range: an
+        intensity, or a standard deviation, that is nearly zero."""
         owned, strong = self.nlp.layout.owned, self.intensities
         edges = [name for name, p in zip(owned.names, owned.members, strict=True) if p in strong]
         edges += self.population.edges

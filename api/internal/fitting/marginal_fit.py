@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from kinesym.internal.fitting.curvature import converged, interior
+from kinesym.internal.fitting.curvature import converged, interior, prior_squares
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.marginal import Marginal
 from kinesym.internal.fitting.marginal_laplace import (
@@ -32,7 +32,8 @@ def log_likelihood(problem: Discretisation, solution: Solution) -> float:
     height += heights(there.nlp, there.trials, prior, [run.parameters for run in known.trials])
     seen = _seen(on_grid_of(problem, solution), known.free_vector)
     found = volume(there.layout, prior.keys(), some.random, interior(there, known), seen)
-    return found.value - 0.5 * (known.objective + height)
+    samples = known.objective - prior_squares(there, known.free_vector)
+    return found.value - 0.5 * (samples + height)
 
 
 def marginal(

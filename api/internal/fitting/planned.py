@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from kinesym.internal.fitting.assumed_motion import drawn_noise, motion_near
 from kinesym.internal.fitting.curvature import Curvature, interior
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.first_guess import FirstGuess
+from kinesym.internal.fitting.first_guess import FirstGuess, first_of
 from kinesym.internal.fitting.inference import CollocationInference, inference
 from kinesym.internal.fitting.marginal_fit import marginal
 from kinesym.internal.fitting.shooting_problem import ShootingProblem
@@ -46,6 +46,8 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.inference import ShootingInference
+from kinesym.runtime.shooting.meeting import meeting
+from kinesym.runtime.shooting.minimising import natural_sizes
 from kinesym.runtime.shooting.residuals import measured
 from kinesym.runtime.shooting.scaled import Chosen
 from kinesym.runtime.shooting.task import Task
@@ -168,6 +170,19 @@ class CollocationPlan:
         question = replace(self.problem.formulation.question, trials=list(trials))
         return Discretisation.of(*formulate(question), self.problem.threads)
 
+    def repeated(self, count: int) -> CollocationPlan:
+        """The same motion in so many repetitions of all trials."""
+        problem, before = self.asked_of([*self.asked] * count), self.problem.layout
+        limits, problem = problem.variable_bounds, without_bounds_of_states(problem)
+        layout, z = problem.layout, np.zeros(problem.n_variables)
+        for j, k in enumerate([*range(len(self.trials))] * count):
+            z[slice(*layout.offsets[j : j + 2])] = self.z[slice(*before.offsets[k : k + 2])]
+            mine, its = layout.owned.places(j), before.owned.places(k)
+            layout.parameter_values(z)[mine] = before.parameter_values(self.z)[its]
+            if layout.free_duration:
+                layout.durations(z)[j] = before.durations(self.z)[k]
+        return CollocationPlan(problem, z, limits, self.notes, self.held)
+
     def told(self) -> tuple[Array, Array]:
         """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
         values (r,). Raises as `Curvature.confidence`."""
@@ -277,10 +292,34 @@ class CollocationPlan:
 
 @dataclass(frozen=True, eq=False)
 class ShootingPlan:
-    """A problem of shooting, and its assumed unknowns."""
+    """A problem of shooting, and its assumed unknowns, whose segments meet. notes : on how far the
+    motion is from what the guess says, where this has its course."""
 
     problem: ShootingProblem
     q: Array
+    notes: Sequence[str] = ()
+
+    @staticmethod
+    def of(problem: ShootingProblem, q: Array, guess: Any) -> ShootingPlan:
+        """The plan of a guess that gives q. Raises `ValueError` where a simulation does not reach
+        its end, and where no motion is near."""
+        trials, unknowns, (low, high) = problem.trials, problem.given.unknowns, problem.given.bounds
+        trials.trajectories(q)  # says why it does not reach its end
+        free = np.zeros(q.size, dtype=bool)
+        if courses := _gives_courses(problem, guess):
+            for k in range(len(trials.trials)):
+                free[unknowns.starts(k)] = True
+        found = meeting(trials, q, free & (low < high))
+        if not (courses and unknowns.several):
+            return ShootingPlan(problem, found)
+        size = natural_sizes(trials, found)
+        far = [k for k in np.flatnonzero(free) if abs(found[k] - q[k]) > _FAR * size[k]]
+        notes = [
+            f"no motion whose segments meet is close to the guess: {unknowns.names[k]} is "
+            f"{abs(found[k] - q[k]):.2g} from it; give trajectories of the states"
+            for k in far
+        ]
+        return ShootingPlan(problem, found, notes)
 
     @property
     def runs(self) -> Sequence[Trajectory]:
@@ -320,11 +359,6 @@ class ShootingPlan:
         return 0.0
 
     @property
-    def notes(self) -> Sequence[str]:
-        """Sentences on how far the motion is from what the guess says: it is that."""
-        return ()
-
-    @property
     def additive(self) -> bool:
         """Whether the information of samples adds up."""
         return True
@@ -347,6 +381,17 @@ class ShootingPlan:
         elif starts is not None:
             starts = [*starts] * times
         return ShootingProblem.of(replace(question, trials=list(trials), initial=starts))
+
+    def repeated(self, count: int) -> ShootingPlan:
+        """The same motion in so many repetitions of all trials."""
+        problem, before = self.asked_of([*self.asked] * count), self.problem.given.unknowns
+        unknowns = problem.given.unknowns
+        q = np.zeros(unknowns.size)
+        for j, k in enumerate([*range(len(self.trials))] * count):
+            q[unknowns.owned.places(j)] = self.q[before.owned.places(k)]
+            q[unknowns.starts(j)] = self.q[before.starts(k)]
+            q[unknowns.boundaries(j)] = self.q[before.boundaries(k)]
+        return ShootingPlan(problem, q, self.notes)
 
     def told(self) -> tuple[Array, Array]:
         """Covariance (r, r) of the parameters of the fit, NaN for what is not known, and their
@@ -393,6 +438,14 @@ class ShootingPlan:
             trials.priors = replace(priors, means=means)
             task = replace(task, task=replace(task.task, trials=trials))
         return task
+
+
+def _gives_courses(problem: ShootingProblem, guess: Any) -> bool:
+    """Whether a guess has trajectories of all states, not only where they start."""
+    if not isinstance(guess, Mapping | None):
+        return True
+    values = {key_name(key): value for key, value in (guess or {}).items()}
+    return all(np.ndim(first_of(values.get(x, 0.0))) for x in problem.given.unknowns.states)
 
 
 def _chosen(task: Identification) -> Chosen:
