@@ -367,3 +367,41 @@ def test_a_sample_at_the_time_of_an_event():
     system, start = kh.Hybrid(LINE, events=[dose]), {x: 0.0}
     np.testing.assert_allclose(ks.simulate(system, [0, 1, 2], start)["x"], [0, 11, 12])
     np.testing.assert_allclose(ks.simulate(system, [0, 0.5, 1], start)["x"], [0, 0.5, 1])
+
+
+k, a = sp.symbols("k a")
+DOSES = kh.Hybrid(
+    ks.Model("doses", [x], [on], [k], [x.diff(t) + k * x + 0 * on]),
+    {on: 0},
+    [kh.Event(f"dose {i}", t - i, 1, resets={x: x + a}, sets={on: i}) for i in (1, 2, 3, 4)],
+)
+#: Every tenth, and a grid that has a time of an event to rounding alone.
+GRIDS = [np.linspace(0, 5, 51), [0, 0.17, 1, 1.7, 2, 3 - 4e-16, 3.3, 4, 5]]
+
+
+def doses(grid):
+    """What the doses have left at the nodes, per unit; how many there were."""
+    past = np.subtract.outer(grid, [1, 2, 3, 4])
+    there = past > -1e-12
+    return (np.exp(-0.5 * past) * there).sum(axis=1), there.sum(axis=1)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("options", METHODS)
+def test_samples_at_the_times_of_many_events(options, grid):
+    """Also where steps of a method come to them to rounding alone."""
+    run = ks.simulate(DOSES, grid, {x: 1.0}, {k: 0.5, a: 2.0}, **options)
+    left, count = doses(run.time)
+    np.testing.assert_allclose(run["x"], np.exp(-0.5 * run.time) + 2.0 * left, rtol=4e-2)
+    np.testing.assert_array_equal(run["on"], count)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("method", ["dormand-prince", "rk4"])
+def test_derivatives_at_the_times_of_many_events(method, grid):
+    s = ks.sensitivities(DOSES, grid, {x: 1.0}, {k: 0.5, a: 2.0}, method=method)
+    left, _ = doses(s.run.time)
+    column = s.forward(["a"])["x"][0]
+    np.testing.assert_allclose(column, left, rtol=2e-3)
+    for node, one in enumerate(np.eye(len(grid))):
+        assert s.gradient({"x": one}).parameters["a"] == pytest.approx(column[node], rel=1e-10)

@@ -15,10 +15,10 @@ static void fill(work *w, ptrdiff_t node, const double *x, double t) {
     for (ptrdiff_t i = 0; i < all; i++) r->inputs[i * r->nodes + node] = w->u[i];
 }
 
-/* The nodes of the grid before the end of a step of length h that led from x to y */
-static void fill_nodes(work *w, double h) {
+/* The nodes of the grid before a time, within a step of length h that led from x to y */
+static void fill_nodes(work *w, double h, double before) {
     hybrid_run *r = w->r;
-    while (r->node < r->nodes && r->time[r->node] < r->t + h) {
+    while (r->node < r->nodes && r->time[r->node] < before) {
         const double s = (r->time[r->node] - r->t) / h;
         ks_dense(w, h, s > 0.0 ? s : 0.0, w->trial);
         fill(w, r->node, w->trial, r->time[r->node]);
@@ -63,11 +63,9 @@ void ks_bind_work(work *w, pool *p) {
     ks_hybrid_bind(w, &w->resets, r->resets, p), ks_hybrid_bind(w, &w->contact, r->contact, p);
 }
 
-/* Whether the step came to the end of its segment of the inputs */
-static int next_segment(hybrid_run *r) {
-    if (r->segment + 1 >= r->segments || r->t < r->begin[r->segment + 1]) return 0;
-    r->segment++;
-    return 1;
+/* Whether this segment of the inputs has ended at t */
+static int segment_ends(const hybrid_run *r, double t) {
+    return r->segment + 1 < r->segments && t >= r->begin[r->segment + 1];
 }
 
 ptrdiff_t ks_hybrid_log_margin(const hybrid_run *r) {
@@ -147,13 +145,15 @@ static int advance(work *w, double end) {
     if (w->level > 0 && r->events > 0) planned = fmin(planned, PARTS_AHEAD * ldexp(w->whole, -w->level));
     if (w->failed & 2) return HYBRID_NO_NUMBER;
     if (w->endless) return HYBRID_SLIDES;
-    fill_nodes(w, h);
+    const double now = h + ks_blink(r) >= rest ? target : r->t + h;
+    const int clock = which < 0 && segment_ends(r, now);
+    fill_nodes(w, h, ks_nodes_from(r, now, clock));
     tape(w, h);
-    r->t = h + ks_blink(r) >= rest ? target : r->t + h;
+    r->t = now;
     memcpy(r->x, w->y, (size_t)r->n * sizeof(double));
     r->steps++;
     r->step = planned;
-    const int clock = which < 0 && next_segment(r);
+    r->segment += clock;
     if (which < 0 && !clock) {
         memcpy(w->k[0], w->k[w->last], (size_t)r->n * sizeof(double));
         return 0;
@@ -202,10 +202,7 @@ static int march(work *w, double end) {
     }
     if (!r->by_height) ks_project(w); /* who goes on from here begins without drift */
     r->t = end;
-    if (r->node < r->nodes) {
-        fill(w, r->node, r->x, r->t);
-        r->node++;
-    }
+    for (; r->node < r->nodes; r->node++) fill(w, r->node, r->x, r->time[r->node]);
     return HYBRID_DONE;
 }
 
