@@ -155,6 +155,7 @@ static int advance(work *w, double end) {
     r->step = planned;
     r->segment += clock;
     if (which < 0 && !clock) {
+        if (h > ks_blink(r)) w->stalled = 0;
         memcpy(w->k[0], w->k[w->last], (size_t)r->n * sizeof(double));
         return 0;
     }
