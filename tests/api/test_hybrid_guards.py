@@ -108,6 +108,36 @@ def test_guards_that_are_faster_than_the_motion(rate):
         np.testing.assert_allclose(times(run), exact, atol=1e-12)
 
 
+@pytest.mark.parametrize("options", METHODS)
+def test_periodic_guards_between_few_nodes(options):
+    """Steps are short where guards turn, by time or by states, though the motion is smooth."""
+    turns = sp.Symbol("turns")
+    model = ks.Model("wheel", [x, w], [], [turns], [x.diff(t) - 2 * sp.pi * turns, w.diff(t)])
+    for guard, count in (
+        (sp.sin(2 * sp.pi * turns * t), 160),
+        (sp.sin(x), 160),
+        (sp.cos(x) ** 2 - 0.5, 320),
+    ):
+        system = kh.Hybrid(model, events=[kh.Event("tick", guard, 1, resets={w: w + 1})])
+        run = ks.simulate(system, [0.01, 20.01], {x: 0.16 * sp.pi, w: 0.0}, {turns: 8.0}, **options)
+        assert run["w"][-1] == count and not run.message
+
+
+@pytest.mark.parametrize("method", ["dormand-prince", "radau-5", "rk4", "trapezoid"])
+def test_a_clock_with_the_period_of_the_grid(method):
+    """The guard comes to zero where steps end: each event is at the begin of the next step."""
+    model = ks.Model("held", [x, w], [on], [], [x.diff(t) - x - on, w.diff(t) - 1])
+    sample = kh.Event("sample", w - 0.1, 1, resets={w: w - 0.1}, sets={on: -2.5 * x})
+    system, grid = kh.Hybrid(model, {on: 0}, [sample]), np.append(np.linspace(0, 6, 61), 6.05)
+    run = ks.simulate(system, grid, {x: 1.0, w: 0.0}, method=method)
+    assert not run.message and len(run.events) == 60
+    held, exact = 0.0, 1.0
+    for length in [0.1] * 60 + [0.05]:
+        exact = exact * np.exp(length) + held * np.expm1(length)
+        held = -2.5 * exact
+    assert run["x"][-1] == pytest.approx(exact, rel=0.2 if method == "trapezoid" else 1e-3)
+
+
 def test_guards_that_jump():
     for guard in (sp.sign(x - 5), sp.Piecewise((1, x < 5), (-1, True)), sp.floor(x) - 4.5):
         for start in (0.0, 3.3):

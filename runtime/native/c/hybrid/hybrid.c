@@ -61,6 +61,7 @@ void ks_bind_work(work *w, pool *p) {
     w->by_rate = (int *)take(p, E), w->moves = (int *)take(p, E);
     ks_hybrid_bind(w, &w->smooth, r->smooth, p), ks_hybrid_bind(w, &w->guards, r->guards, p);
     ks_hybrid_bind(w, &w->resets, r->resets, p), ks_hybrid_bind(w, &w->contact, r->contact, p);
+    ks_hybrid_bind(w, &w->turning, r->turning, p);
 }
 
 /* Whether this segment of the inputs has ended at t */
@@ -92,15 +93,28 @@ static void tape(work *w, double h) {
     r->taped++;
 }
 
-/* Takes one step of at most `rest`, again and again until its error is small enough; its length, or
- * what ks_hybrid_march returns, as a negative number */
-static double accepted(work *w, double rest) {
+/* Angle by which a guard turns in a step, at most [rad], which looks at a step see as it is: the golden angle,
+ * so that steps do not come to its zeros again and again */
+#define TURN 2.399963229728653
+
+/* The longest step in which periodic guards are seen; as long as may be where there are none */
+static double longest(work *w) {
+    if (w->turning.k == NULL) return INFINITY;
+    ks_set_inputs(w, w->r->t);
+    ks_evaluate(w, &w->turning, w->r->x, w->r->t);
+    const double speed = w->turning.out[0];
+    return speed > 0.0 && isfinite(speed) ? TURN / speed : INFINITY;
+}
+
+/* Takes one step of at most `rest`, again and again until its error is small enough, or of a `fixed` length;
+ * its length, or what ks_hybrid_march returns, as a negative number */
+static double accepted(work *w, double rest, double fixed) {
     hybrid_run *r = w->r;
     const double power = -1.0 / r->method.order;
     if (w->stiff != NULL) return ks_stiff_step(w, rest);
     for (;;) {
         double h = r->step * 1.000001 >= rest ? rest : r->step;
-        if (r->method.error == NULL) h = rest / fmax(1.0, ceil(rest / r->fixed - 1e-9));
+        if (r->method.error == NULL) h = rest / fmax(1.0, ceil(rest / fixed - 1e-9));
         w->failed = 0;
         ks_one_step(w, h);
         const double size = ks_step_error(w, h);
@@ -137,9 +151,11 @@ static int advance(work *w, double end) {
     double target = r->segment + 1 < r->segments ? r->begin[r->segment + 1] : end;
     if (target > end) target = end;
     const double rest = target - r->t;
-    double h = accepted(w, rest);
+    const double most = longest(w);
+    r->step = fmin(r->step, most);
+    double h = accepted(w, rest, fmin(r->fixed, most));
     if (h < 0.0) return (int)-h;
-    double planned = r->step;
+    double planned = fmin(r->step, most);
     w->level = -1;
     const ptrdiff_t which = rest > ks_blink(r) ? ks_first_event(w, &h) : -1;
     if (w->level > 0 && r->events > 0) planned = fmin(planned, PARTS_AHEAD * ldexp(w->whole, -w->level));

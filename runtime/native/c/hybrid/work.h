@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     hybrid_run *r;
-    bound smooth, guards, resets, contact;
+    bound smooth, guards, turning, resets, contact;
     int last; /* k[last] is the rate at the end of a step */
     struct ks_stiff *stiff; /* of implicit methods that choose their steps; NULL for others */
     double *u, *k[KS_STAGES_MOST + 1], *y, *trial, *sample, *now, *before;
