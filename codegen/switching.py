@@ -3,7 +3,9 @@ in `runtime/native/c/hybrid`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial, reduce
 
 import sympy as sp
 
@@ -63,11 +65,11 @@ class _Point:
 
 
 def hybrid_program(hybrid: Hybrid) -> Program:
-    """Kernels `smooth` x', `guards`, `resets` and `contact`, all of (x, u, p, t).
+    """Kernels `smooth` x', `guards`, `turning`, `resets` and `contact`, all of (x, u, p, t).
 
-    u : inputs that are given, modes, contact forces. `contact`: heights and their rates, rates
-    along the ground, accelerations without forces b, then row by row W = d accelerations / d forces
-    and B = d x' / d forces and G = d heights and places / d x.
+    u : inputs that are given, modes, contact forces. `turning`: see `_turning`. `contact`: heights
+    and their rates, rates along the ground, accelerations without forces b, then row by row
+    W = d accelerations / d forces and B = d x' / d forces and G = d heights and places / d x.
 
     Raises `ValueError` if x' cannot be solved for.
     """
@@ -83,6 +85,7 @@ def hybrid_program(hybrid: Hybrid) -> Program:
     ):
         if of:
             kernels.append(point.kernel(kind, point.lowered(of), names_of_rows))
+    kernels += _turning(point, guards)
     if hybrid.contacts:
         kernels.append(_contact(point))
     s = point.symbols
@@ -107,6 +110,27 @@ def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
         for event in hybrid.events
         for target, e in (*event.resets.items(), *event.sets.items())
     ]
+
+
+def _turning(point: _Point, guards: Sequence[sp.Expr]) -> list[Kernel]:
+    """Kernel of the speed at which guards turn [rad/s], that of the fastest of their sines,
+    cosines, tangents and remainders along the motion, by states and time; none if no guard has
+    one. Steps are so short that guards are seen to turn, however slow the motion is."""
+    g, s = point.graph, point.symbols
+    turn, angles = g.const(2.0 * math.pi), list[int]()
+    for node in g.ancestors(point.lowered(guards)):
+        op, args = g.op[node], g.args[node]
+        if op in ("sin", "cos", "tan"):
+            angles.append(args[0])
+        elif op in ("floor", "mod"):
+            angles.append(g.mul(turn, g.div(*args) if op == "mod" else args[0]))
+    rates = dict(enumerate([*point.rates, g.one]))
+    moved = products(g, jacobian(g, angles, [*s.nodes(s.x), *s.nodes(s.t)]), rates, len(angles))
+    speeds = [g.function("abs", speed) for speed in moved if speed != g.zero]
+    if not speeds:
+        return []
+    fastest = reduce(partial(g.binary, "max"), speeds)
+    return [point.kernel("turning", (fastest,), ("fastest guard",), "how fast guards turn")]
 
 
 def _contact(point: _Point) -> Kernel:

@@ -97,6 +97,7 @@ def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajecto
         "fixed": ivp.step,
         "tables": len(ivp.parameters) - len(ivp.about.parameters),
         "pause": STEPS_AT_ONCE,
+        "turning": ivp.about.sizes.get("turning", 0),
     }
     counted = map(len, (start.x, ivp.inputs, start.modes, ivp.about.contacts))
     sizes = (*counted, ivp.rows, len(ivp.about.events))

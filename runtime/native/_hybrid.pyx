@@ -51,6 +51,7 @@ cdef extern from "hybrid/hybrid.h" nogil:
     ctypedef struct hybrid_run:
         const ks_kernel *smooth
         const ks_kernel *guards
+        const ks_kernel *turning
         const ks_kernel *resets
         const ks_kernel *contact
         ptrdiff_t n
@@ -217,7 +218,7 @@ cdef int _asked(void *whom) noexcept with gil:
 cdef class HybridRun:
     """Hybrid simulation of one trajectory, bound to its arrays.
 
-    library : with the kernels smooth, guards, resets and contact, as far as there are any, built
+    library : with the kernels smooth, guards, turning, resets and contact, as far as there are any, built
         for one lane. sizes : numbers of states, given inputs, modes, contacts, rows of contacts,
         events. arrays : by the names of the fields of `hybrid_run`, see runtime/native/c/hybrid/hybrid.h.
 
@@ -235,7 +236,7 @@ cdef class HybridRun:
     def __init__(self, library, sizes, numbers, arrays):
         self.kept, self.arrays = library, dict(arrays)
         cdef hybrid_run *r = &self.run
-        r.smooth, r.guards, r.resets, r.contact = NULL, NULL, NULL, NULL
+        r.smooth, r.guards, r.turning, r.resets, r.contact = NULL, NULL, NULL, NULL, NULL
         r.n, r.m, r.d, r.points.count, r.points.rows, r.events = sizes
         if min(sizes) < 0 or r.n < 1:
             raise ValueError(f"there are no such sizes: {sizes}")
@@ -288,6 +289,7 @@ cdef class HybridRun:
         takes = (n, every, len(parameters), 1)
         r.smooth = kernel(library, "smooth", n, takes)
         r.guards = kernel(library, "guards", 2 * events, takes)
+        r.turning = kernel(library, "turning", numbers["turning"], takes)
         r.resets = kernel(library, "resets", targets, takes)
         r.contact = kernel(library, "contact", count + R * (2 + R + 2 * n) if count else 0, takes)
         self.room(arrays)

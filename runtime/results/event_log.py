@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -92,8 +92,8 @@ class HybridState:
 class EventLog:
     """Event log of a run: its events in order, breaks of inputs included, and its final state.
 
-    contacts : names of all, and of those that `pressed` at the start. named : names of the events
-    of the system. work : steps taken, steps rejected, evaluations of x'.
+    contacts : names of all, and of those that `pressed` at the start. named, modes : names of the
+    events and modes of the system. work : steps taken, steps rejected, evaluations of x'.
     """
 
     entries: tuple[EventRecord, ...]
@@ -102,11 +102,45 @@ class EventLog:
     pressed: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     work: tuple[int, int, int] = (0, 0, 0)
+    modes: tuple[str, ...] = ()
 
     @cached_property
     def events(self) -> tuple[EventRecord, ...]:
         """Entries without breaks of inputs; those are `happened("clock")`."""
         return tuple(e for e in self.entries if e.kind != "clock")
+
+    def pressing(self, contact: str, start: float) -> list[tuple[float, float]]:
+        """Time spans (begin, end) in which a contact presses [s], of a run from `start` on."""
+        begin = start if contact in self.pressed else None
+        spans = []
+        for event in (e for e in self.events if e.name == contact):
+            if event.kind == "close" and begin is None:
+                begin = event.time
+            elif event.kind == "release" and begin is not None:
+                spans.append((begin, event.time))
+                begin = None
+        return spans if begin is None else [*spans, (begin, self.final.time)]
+
+    def between(self, begin: float, end: float, start: float, last: HybridState) -> EventLog:
+        """Part of the log of a run from `start` on. last : states and modes at its last node, where
+        it ends if the run goes on after `end`."""
+
+        def pressed(time: float) -> list[bool]:
+            spans = [self.pressing(contact, start) for contact in self.contacts]
+            return [any(a <= time < b for a, b in mine) for mine in spans]
+
+        final = self.final
+        if end < final.time:
+            pressing = np.array(pressed(last.time), dtype=np.intc)
+            unknown = np.zeros_like(self.final.armed)
+            final = replace(last, contacts=pressing, friction=np.ones_like(pressing), armed=unknown)
+        at_begin = zip(self.contacts, pressed(max(begin, start)), strict=True)
+        return replace(
+            self,
+            entries=tuple(e for e in self.entries if begin <= e.time <= end),
+            final=final,
+            pressed=tuple(name for name, presses in at_begin if presses),
+        )
 
 
 def check_known(name: str, known: Sequence[str], what: str) -> None:
@@ -157,12 +191,14 @@ class EventTable:
         ):
             entries[k].append(EventRecord(time, kind, name, self.states, rows))
         return [
-            EventLog(tuple(mine), _state(**end["final"]), *(tuple(end[name]) for name in _LISTS))
+            EventLog(
+                tuple(mine), _state(**end["final"]), *(tuple(end.get(name, ())) for name in _LISTS)
+            )
             for mine, end in zip(entries, self.ends, strict=True)
         ]
 
 
-_LISTS = ("contacts", "pressed", "named", "work")
+_LISTS = ("contacts", "pressed", "named", "work", "modes")
 
 
 def _state(time: float, **rows: Any) -> HybridState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
@@ -53,6 +53,14 @@ class Timed(NamedTuple):
     measured: Array
     modelled: Array
     std: Array
+
+
+def _finer_between(again: Callable[[], Finer], begin: float, end: float) -> Finer:
+    """Repetition of a run, with the events of a part of it."""
+    finer = again()
+    log = finer.run.event_log
+    mine = tuple(e for e in log.entries if begin <= e.time <= end)
+    return finer._replace(run=replace(finer.run, event_log=replace(log, entries=mine)))
 
 
 class Values(dict[str, float]):
@@ -262,17 +270,9 @@ class Trajectory(Series):
         """Time spans (begin, end) in which a contact presses [s]; raises `ValueError` for an
         unknown contact."""
         check_known(contact, self.contacts, "contact")
-        end = self.final.time
-        start = float(self.time[0]) if len(self.time) else end
-        begin = start if contact in self.pressed else None
-        spans = []
-        for event in (e for e in self.events if e.name == contact):
-            if event.kind == "close" and begin is None:
-                begin = event.time
-            elif event.kind == "release" and begin is not None:
-                spans.append((begin, event.time))
-                begin = None
-        return spans if begin is None else [*spans, (begin, end)]
+        assert self.event_log is not None
+        start = float(self.time[0]) if len(self.time) else self.final.time
+        return self.event_log.pressing(contact, start)
 
     @cached_property
     def timed(self) -> dict[str, Timed]:
@@ -291,7 +291,8 @@ class Trajectory(Series):
         return np.array([*rows, known[f"{name}_z"]] if f"{name}_z" in known else rows)
 
     def between(self, begin: float, end: float) -> Trajectory:
-        """Part with begin <= t <= end [s]; raises `ValueError` if no node is there."""
+        """Part with begin <= t <= end [s], with the events there and the state at its end; raises
+        `ValueError` if no node is there."""
         begin, end = float(real_array(begin, "begin")), float(real_array(end, "end"))
         here = (self.time >= begin) & (self.time <= end)
         if not here.any():
@@ -307,7 +308,14 @@ class Trajectory(Series):
         if columns:
             inside = (columns["time"] >= begin) & (columns["time"] <= end)
             columns = {name: column[inside] for name, column in columns.items()}
-        return replace(self, time=self.time[here], samples=columns, **groups)
+        log, again, time = self.event_log, self.again, self.time[here]
+        if log is not None:
+            rows = ([row[here][-1] for row in self.states.values()],)
+            rows += ([self.inputs[name][here][-1] for name in log.modes],)
+            last = HybridState(float(time[-1]), *(np.array(row, dtype=np.float64) for row in rows))
+            log = log.between(begin, end, float(self.time[0]), last)
+            again = partial(_finer_between, again, begin, end) if again else None
+        return replace(self, time=time, samples=columns, event_log=log, again=again, **groups)
 
     def error(self) -> StepError:
         """Discretisation error of a simulation, estimated by its repetition with finer steps: fixed

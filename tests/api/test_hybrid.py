@@ -278,3 +278,27 @@ def test_where_a_run_ended_in_words():
     assert repr(run.final) == "<state at t = 0.5 s: x = 1.75, -5>"
     active = kh.HybridState(2.0, np.zeros(20), np.ones(1), np.array([1, 0]), np.zeros(2, dtype=int))
     assert repr(active).endswith("0, 0, ...; modes = 1; contacts active, open>")
+
+
+def test_a_part_of_a_run():
+    """Has its own events, contacts and end, from which another run goes on."""
+    y, v, n, on = ks.dynamicsymbols("y v n on")
+    ball = ks.Model("ball", [y, v], [n, on], [], [y.diff(ks.t) - v, v.diff(ks.t) + 10.0 - n - on])
+    light = kh.Event("light", ks.t - 2.5, 1, sets={on: 4.0})
+    ground = kh.Contact("ground", y, n, restitution=0.5)
+    system, time = kh.Hybrid(ball, {on: 0.0}, [light], contacts=[ground]), np.linspace(0, 4, 401)
+    run = ks.simulate(system, time, {y: 1.25, v: 0.0})
+    for begin, end in ((0.0, 1.2), (0.6, 1.2), (1.7, 3.0), (2.0, 2.2), (1.0, 4.0)):
+        part = run.between(begin, end)
+        assert part.events == tuple(e for e in run.events if begin <= e.time <= end)
+        assert part.final.time == pytest.approx(end)
+        for name, value in zip(run.states, part.final.x, strict=True):
+            assert value == pytest.approx(part[name][-1], abs=1e-12)
+        cut = [(max(a, begin), min(b, end)) for a, b in run.pressing("ground")]
+        spans = [(a, b) for a, b in cut if a < b]
+        np.testing.assert_allclose(part.pressing("ground"), spans or np.empty((0,)), atol=1e-12)
+        if end < 4.0:
+            on_from_there = ks.simulate(system, time[time >= part.time[-1]], part.final)
+            np.testing.assert_allclose(on_from_there["y"][-1], run["y"][-1], atol=1e-8)
+            assert on_from_there["on"][-1] == 4.0
+    assert run.between(0.6, 1.2).error().message == ""

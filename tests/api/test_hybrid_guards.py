@@ -108,6 +108,36 @@ def test_guards_that_are_faster_than_the_motion(rate):
         np.testing.assert_allclose(times(run), exact, atol=1e-12)
 
 
+@pytest.mark.parametrize("options", METHODS)
+def test_periodic_guards_between_few_nodes(options):
+    """Steps are short where guards turn, by time or by states, though the motion is smooth."""
+    turns = sp.Symbol("turns")
+    model = ks.Model("wheel", [x, w], [], [turns], [x.diff(t) - 2 * sp.pi * turns, w.diff(t)])
+    for guard, count in (
+        (sp.sin(2 * sp.pi * turns * t), 160),
+        (sp.sin(x), 160),
+        (sp.cos(x) ** 2 - 0.5, 320),
+    ):
+        system = kh.Hybrid(model, events=[kh.Event("tick", guard, 1, resets={w: w + 1})])
+        run = ks.simulate(system, [0.01, 20.01], {x: 0.16 * sp.pi, w: 0.0}, {turns: 8.0}, **options)
+        assert run["w"][-1] == count and not run.message
+
+
+@pytest.mark.parametrize("method", ["dormand-prince", "radau-5", "rk4", "trapezoid"])
+def test_a_clock_with_the_period_of_the_grid(method):
+    """The guard comes to zero where steps end: each event is at the begin of the next step."""
+    model = ks.Model("held", [x, w], [on], [], [x.diff(t) - x - on, w.diff(t) - 1])
+    sample = kh.Event("sample", w - 0.1, 1, resets={w: w - 0.1}, sets={on: -2.5 * x})
+    system, grid = kh.Hybrid(model, {on: 0}, [sample]), np.append(np.linspace(0, 6, 61), 6.05)
+    run = ks.simulate(system, grid, {x: 1.0, w: 0.0}, method=method)
+    assert not run.message and len(run.events) == 60
+    held, exact = 0.0, 1.0
+    for length in [0.1] * 60 + [0.05]:
+        exact = exact * np.exp(length) + held * np.expm1(length)
+        held = -2.5 * exact
+    assert run["x"][-1] == pytest.approx(exact, rel=0.2 if method == "trapezoid" else 1e-3)
+
+
 def test_guards_that_jump():
     for guard in (sp.sign(x - 5), sp.Piecewise((1, x < 5), (-1, True)), sp.floor(x) - 4.5):
         for start in (0.0, 3.3):
@@ -367,3 +397,41 @@ def test_a_sample_at_the_time_of_an_event():
     system, start = kh.Hybrid(LINE, events=[dose]), {x: 0.0}
     np.testing.assert_allclose(ks.simulate(system, [0, 1, 2], start)["x"], [0, 11, 12])
     np.testing.assert_allclose(ks.simulate(system, [0, 0.5, 1], start)["x"], [0, 0.5, 1])
+
+
+k, a = sp.symbols("k a")
+DOSES = kh.Hybrid(
+    ks.Model("doses", [x], [on], [k], [x.diff(t) + k * x + 0 * on]),
+    {on: 0},
+    [kh.Event(f"dose {i}", t - i, 1, resets={x: x + a}, sets={on: i}) for i in (1, 2, 3, 4)],
+)
+#: Every tenth, and a grid that has a time of an event to rounding alone.
+GRIDS = [np.linspace(0, 5, 51), [0, 0.17, 1, 1.7, 2, 3 - 4e-16, 3.3, 4, 5]]
+
+
+def doses(grid):
+    """What the doses have left at the nodes, per unit; how many there were."""
+    past = np.subtract.outer(grid, [1, 2, 3, 4])
+    there = past > -1e-12
+    return (np.exp(-0.5 * past) * there).sum(axis=1), there.sum(axis=1)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("options", METHODS)
+def test_samples_at_the_times_of_many_events(options, grid):
+    """Also where steps of a method come to them to rounding alone."""
+    run = ks.simulate(DOSES, grid, {x: 1.0}, {k: 0.5, a: 2.0}, **options)
+    left, count = doses(run.time)
+    np.testing.assert_allclose(run["x"], np.exp(-0.5 * run.time) + 2.0 * left, rtol=4e-2)
+    np.testing.assert_array_equal(run["on"], count)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("method", ["dormand-prince", "rk4"])
+def test_derivatives_at_the_times_of_many_events(method, grid):
+    s = ks.sensitivities(DOSES, grid, {x: 1.0}, {k: 0.5, a: 2.0}, method=method)
+    left, _ = doses(s.run.time)
+    column = s.forward(["a"])["x"][0]
+    np.testing.assert_allclose(column, left, rtol=2e-3)
+    for node, one in enumerate(np.eye(len(grid))):
+        assert s.gradient({"x": one}).parameters["a"] == pytest.approx(column[node], rel=1e-10)

@@ -250,6 +250,7 @@ def _trajectory(hybrid: Hybrid, found: RawTrajectory) -> Trajectory:
             tuple(pressed),
             tuple(e.name for e in about.events),
             found.work,
+            tuple(about.modes),
         ),
     )
 

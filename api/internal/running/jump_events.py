@@ -220,5 +220,6 @@ def _shown(run: Trajectory, hidden: set[str], hybrid: Hybrid) -> Trajectory:
     if log is not None:
         final = log.final
         modes, armed = final.modes[: len(hybrid.modes)], final.armed[: len(hybrid.events)]
-        log = replace(log, final=replace(final, modes=modes, armed=armed))
+        final = replace(final, modes=modes, armed=armed)
+        log = replace(log, final=final, modes=tuple(hybrid.modes))
     return replace(without_inputs(run, hidden), event_log=log)

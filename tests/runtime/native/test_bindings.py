@@ -134,6 +134,7 @@ def bound():
         "fixed": 0.1,
         "tables": 0,
         "pause": 100,
+        "turning": 0,
     }
     return ivp, (2, 1, 1, 1, 1, 1), numbers
 

@@ -15,10 +15,10 @@ static void fill(work *w, ptrdiff_t node, const double *x, double t) {
     for (ptrdiff_t i = 0; i < all; i++) r->inputs[i * r->nodes + node] = w->u[i];
 }
 
-/* The nodes of the grid before the end of a step of length h that led from x to y */
-static void fill_nodes(work *w, double h) {
+/* The nodes of the grid before a time, within a step of length h that led from x to y */
+static void fill_nodes(work *w, double h, double before) {
     hybrid_run *r = w->r;
-    while (r->node < r->nodes && r->time[r->node] < r->t + h) {
+    while (r->node < r->nodes && r->time[r->node] < before) {
         const double s = (r->time[r->node] - r->t) / h;
         ks_dense(w, h, s > 0.0 ? s : 0.0, w->trial);
         fill(w, r->node, w->trial, r->time[r->node]);
@@ -61,13 +61,12 @@ void ks_bind_work(work *w, pool *p) {
     w->by_rate = (int *)take(p, E), w->moves = (int *)take(p, E);
     ks_hybrid_bind(w, &w->smooth, r->smooth, p), ks_hybrid_bind(w, &w->guards, r->guards, p);
     ks_hybrid_bind(w, &w->resets, r->resets, p), ks_hybrid_bind(w, &w->contact, r->contact, p);
+    ks_hybrid_bind(w, &w->turning, r->turning, p);
 }
 
-/* Whether the step came to the end of its segment of the inputs */
-static int next_segment(hybrid_run *r) {
-    if (r->segment + 1 >= r->segments || r->t < r->begin[r->segment + 1]) return 0;
-    r->segment++;
-    return 1;
+/* Whether this segment of the inputs has ended at t */
+static int segment_ends(const hybrid_run *r, double t) {
+    return r->segment + 1 < r->segments && t >= r->begin[r->segment + 1];
 }
 
 ptrdiff_t ks_hybrid_log_margin(const hybrid_run *r) {
@@ -94,15 +93,28 @@ static void tape(work *w, double h) {
     r->taped++;
 }
 
-/* Takes one step of at most `rest`, again and again until its error is small enough; its length, or
- * what ks_hybrid_march returns, as a negative number */
-static double accepted(work *w, double rest) {
+/* Angle by which a guard turns in a step, at most [rad], which looks at a step see as it is: the golden angle,
+ * so that steps do not come to its zeros again and again */
+#define TURN 2.399963229728653
+
+/* The longest step in which periodic guards are seen; as long as may be where there are none */
+static double longest(work *w) {
+    if (w->turning.k == NULL) return INFINITY;
+    ks_set_inputs(w, w->r->t);
+    ks_evaluate(w, &w->turning, w->r->x, w->r->t);
+    const double speed = w->turning.out[0];
+    return speed > 0.0 && isfinite(speed) ? TURN / speed : INFINITY;
+}
+
+/* Takes one step of at most `rest`, again and again until its error is small enough, or of a `fixed` length;
+ * its length, or what ks_hybrid_march returns, as a negative number */
+static double accepted(work *w, double rest, double fixed) {
     hybrid_run *r = w->r;
     const double power = -1.0 / r->method.order;
     if (w->stiff != NULL) return ks_stiff_step(w, rest);
     for (;;) {
         double h = r->step * 1.000001 >= rest ? rest : r->step;
-        if (r->method.error == NULL) h = rest / fmax(1.0, ceil(rest / r->fixed - 1e-9));
+        if (r->method.error == NULL) h = rest / fmax(1.0, ceil(rest / fixed - 1e-9));
         w->failed = 0;
         ks_one_step(w, h);
         const double size = ks_step_error(w, h);
@@ -139,22 +151,27 @@ static int advance(work *w, double end) {
     double target = r->segment + 1 < r->segments ? r->begin[r->segment + 1] : end;
     if (target > end) target = end;
     const double rest = target - r->t;
-    double h = accepted(w, rest);
+    const double most = longest(w);
+    r->step = fmin(r->step, most);
+    double h = accepted(w, rest, fmin(r->fixed, most));
     if (h < 0.0) return (int)-h;
-    double planned = r->step;
+    double planned = fmin(r->step, most);
     w->level = -1;
     const ptrdiff_t which = rest > ks_blink(r) ? ks_first_event(w, &h) : -1;
     if (w->level > 0 && r->events > 0) planned = fmin(planned, PARTS_AHEAD * ldexp(w->whole, -w->level));
     if (w->failed & 2) return HYBRID_NO_NUMBER;
     if (w->endless) return HYBRID_SLIDES;
-    fill_nodes(w, h);
+    const double now = h + ks_blink(r) >= rest ? target : r->t + h;
+    const int clock = which < 0 && segment_ends(r, now);
+    fill_nodes(w, h, ks_nodes_from(r, now, clock));
     tape(w, h);
-    r->t = h + ks_blink(r) >= rest ? target : r->t + h;
+    r->t = now;
     memcpy(r->x, w->y, (size_t)r->n * sizeof(double));
     r->steps++;
     r->step = planned;
-    const int clock = which < 0 && next_segment(r);
+    r->segment += clock;
     if (which < 0 && !clock) {
+        if (h > ks_blink(r)) w->stalled = 0;
         memcpy(w->k[0], w->k[w->last], (size_t)r->n * sizeof(double));
         return 0;
     }
@@ -202,10 +219,7 @@ static int march(work *w, double end) {
     }
     if (!r->by_height) ks_project(w); /* who goes on from here begins without drift */
     r->t = end;
-    if (r->node < r->nodes) {
-        fill(w, r->node, r->x, r->t);
-        r->node++;
-    }
+    for (; r->node < r->nodes; r->node++) fill(w, r->node, r->x, r->time[r->node]);
     return HYBRID_DONE;
 }
 

@@ -42,7 +42,7 @@ enum {
 };
 
 typedef struct {
-    const ks_kernel *smooth, *guards, *resets, *contact; /* NULL: there are none */
+    const ks_kernel *smooth, *guards, *turning, *resets, *contact; /* NULL: there are none */
     ptrdiff_t n, m, d;
     contact_set points;
     const double *restitution;

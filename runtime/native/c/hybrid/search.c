@@ -29,10 +29,23 @@ static const int *point_that_leaves(const hybrid_run *r, ptrdiff_t k) {
     return height && r->state[i] == KS_POINT_LEAVING ? r->state + i : NULL;
 }
 
-static walker walk_from_begin(const work *w, ptrdiff_t k) {
-    const hybrid_run *r = w->r;
-    const int leaving = point_that_leaves(r, k) != NULL;
-    return (walker){.side = k < r->events ? r->armed[k] : ABOVE,
+static double floor_of(const work *w, ptrdiff_t k) {
+    return k < w->r->events ? w->floor[k] : 0.0;
+}
+
+/* The side of zero from which a function comes; of a guard that has stood there, that to which it moves up to
+ * a share of the part */
+static int side_at_begin(const work *w, ptrdiff_t k, const ks_course *c, double inside) {
+    int side = k < w->r->events ? w->r->armed[k] : ABOVE;
+    const double little = 2.0 * fabs(c->value[0]) + floor_of(w, k) + c->of.noise;
+    for (int i = 1; side == UNKNOWN && i < c->count && c->at[i] <= inside; i++)
+        if (fabs(c->value[i]) > little) side = c->value[i] > 0.0 ? ABOVE : BELOW;
+    return side;
+}
+
+static walker walk_from_begin(const work *w, ptrdiff_t k, const ks_course *c, double inside) {
+    const int leaving = point_that_leaves(w->r, k) != NULL;
+    return (walker){.side = side_at_begin(w, k, c, inside),
                     .leaving = leaving,
                     .value = leaving ? -HYSTERESIS : 0.0};
 }
@@ -61,10 +74,6 @@ typedef struct {
     double begin, end;
     int level;
 } part;
-
-static double floor_of(const work *w, ptrdiff_t k) {
-    return k < w->r->events ? w->floor[k] : 0.0;
-}
 
 static double share_of(const part *p, double inside) {
     return p->begin + inside * (p->end - p->begin);
@@ -163,7 +172,7 @@ static double hides(work *w, const part *p, ptrdiff_t k) {
     const double hidden = 4.0 * s->rest + (guard ? s->noise : 0.0);
     if (!(hidden > (guard ? w->floor[k] : s->noise))) return 0.0;
     ks_course_of(s, row_of(w, p, 0)[k], row_of(w, p, KS_DEGREE)[k], &c);
-    const double value = walk_from_begin(w, k).value;
+    const double value = walk_from_begin(w, k, &c, 1.0).value;
     for (int i = 1; i + 1 < c.count; i++)
         if (fabs(c.value[i]) <= hidden || fabs(c.value[i] - value) <= hidden) return hidden;
     return 0.0;
@@ -206,7 +215,7 @@ static crossing crossing_at(const work *w, const part *p, ptrdiff_t k, const ks_
 static crossing first_of(const work *w, const part *p, ptrdiff_t k) {
     ks_course c;
     if (course(w, p, k, &c) != NULL) {
-        walker now = walk_from_begin(w, k), before = now;
+        walker now = walk_from_begin(w, k, &c, 1.0), before = now;
         for (double inside; (inside = walk(&c, &now, floor_of(w, k))) < INFINITY; before = now) {
             before.value = now.value, before.at_zero = now.at_zero;
             const int i = now.piece;
@@ -224,14 +233,13 @@ static void go_to(work *w, const part *p, double inside) {
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         const int leaves = point_that_leaves(r, k) != NULL;
         if ((k >= r->events && !leaves) || course(w, p, k, &c) == NULL) continue;
-        const double floor = floor_of(w, k), last = c.value[c.count - 1];
-        walker now = walk_from_begin(w, k), before = now;
-        for (double at; (at = walk(&c, &now, floor)) <= inside; before = now)
+        const double floor = floor_of(w, k);
+        walker now = walk_from_begin(w, k, &c, inside), before = now;
+        for (double at; (at = walk(&c, &now, floor)) <= inside;) {
             if (counts(w, p, k, now.side, at)) break; /* if it is not to happen now, it is the next */
-        if (k < r->events && now.side != UNKNOWN)
-            r->armed[k] = before.side;
-        else if (k < r->events && inside == 1.0 && fabs(last) > 2.0 * fabs(c.value[0]) + floor)
-            r->armed[k] = last > 0.0 ? ABOVE : BELOW;
+            if (share_of(p, at) != w->passed[k]) before = now; /* true steps do not come across that */
+        }
+        if (k < r->events) r->armed[k] = before.side;
         for (int i = 0; leaves && i < c.count; i++)
             if (c.at[i] <= inside && c.value[i] > HYSTERESIS)
                 r->state[(k - r->events) / 4] = KS_POINT_OPEN;
@@ -256,7 +264,7 @@ static crossing crossed_before(work *w, const part *p, const crossing *one) {
     ks_course c;
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         if (k == one->which || course(w, p, k, &c) == NULL || sample[k] == INFINITY) continue;
-        walker now = walk_from_begin(w, k), before = now;
+        walker now = walk_from_begin(w, k, &c, end), before = now;
         while (walk(&c, &now, floor_of(w, k)) <= end) before = now;
         const crossing here = crossing_at(w, p, k, &c, &before, end, 0.0, 1.0);
         const double beyond = here.side * (here.value - sample[k]);

@@ -13,9 +13,16 @@ static int stopped(const hybrid_run *r, ptrdiff_t k) {
     return k % HEARING == 0 && r->interrupted != NULL && r->interrupted(r->whom);
 }
 
-/* Whether a node of the grid lies in step k or after it, before the end of the run */
-static int reaches(const hybrid_run *r, ptrdiff_t node, ptrdiff_t k) {
-    return node >= 0 && (k == 0 || r->time[node] >= r->tape_time[k]);
+/* Whether a node at this time lies in step k or after it, or after the last one */
+static int after(const hybrid_run *r, double time, ptrdiff_t k) {
+    if (k == 0) return 1;
+    const double begin = k < r->taped ? fmin(r->tape_time[k], r->t) : r->t;
+    return time >= ks_nodes_from(r, begin, r->tape_cause[k - 1] == KS_TAPE_CLOCK);
+}
+
+/* From the begin of step k to a node within it */
+static double length_to(const hybrid_run *r, ptrdiff_t node, ptrdiff_t k) {
+    return fmax(r->time[node] - r->tape_time[k], 0.0);
 }
 
 static int eventful(const hybrid_run *r, ptrdiff_t k) {
@@ -41,9 +48,8 @@ static int march_forward(sweep *b, ptrdiff_t P, double *X, const double *p, cons
     for (ptrdiff_t k = -1; k < r->taped; k++) {
         if (k >= 0 && stopped(r, k)) return KS_SWEEP_INTERRUPTED;
         const changes c = {P, p, pieces + r->tape_segment[k < 0 ? 0 : k] * KS_PIECE * r->m * P};
-        const double end = k + 1 < r->taped ? r->tape_time[k + 1 > 0 ? k + 1 : 0] : r->t;
-        for (; k >= 0 && node < r->node && r->time[node] < fmin(end, r->t); node++) {
-            const double h = r->time[node] - r->tape_time[k];
+        for (; k >= 0 && node < r->node && !after(r, r->time[node], k + 1); node++) {
+            const double h = length_to(r, node, k);
             memcpy(moved, X, (size_t)size * sizeof(double));
             ks_linearise_step(b, k, h);
             ks_step_forward(b, &c, h, moved);
@@ -154,7 +160,7 @@ static int march_back(sweep *b, unit *u, const worth *v, double *x, double *sum)
     const hybrid_run *r = b->s->run;
     const ptrdiff_t n = r->n;
     ptrdiff_t node = r->node - 1;
-    for (; node >= 0 && r->time[node] >= r->t; node--)
+    for (; node >= 0 && after(r, r->time[node], r->taped); node--)
         for (ptrdiff_t i = 0; i < n; i++) x[i] += v->weights[node * n + i];
     for (ptrdiff_t k = r->taped - 1; k >= 0; k--) {
         if (stopped(r, k)) return KS_SWEEP_INTERRUPTED;
@@ -165,10 +171,11 @@ static int march_back(sweep *b, unit *u, const worth *v, double *x, double *sum)
         ks_move_to(b, k);
         memset(sum, 0, (size_t)n * sizeof(double));
         ks_step_back(b, r->tape_length[k], x, sum, pieces);
-        for (; reaches(r, node, k); node--) {
+        for (; node >= 0 && after(r, r->time[node], k); node--) {
+            const double h = length_to(r, node, k);
             if (!wanted(r, v->weights + node * n)) continue;
-            ks_linearise_step(b, k, r->time[node] - r->tape_time[k]);
-            ks_step_back(b, r->time[node] - r->tape_time[k], v->weights + node * n, sum, pieces);
+            ks_linearise_step(b, k, h);
+            ks_step_back(b, h, v->weights + node * n, sum, pieces);
         }
         memcpy(x, sum, (size_t)n * sizeof(double));
     }
@@ -232,7 +239,7 @@ int ks_hybrid_observe(hybrid_sweep *s, const hybrid_slopes *observed, ptrdiff_t 
     int status = ks_open_pool(&p) ? KS_SWEEP_NO_MEMORY : KS_SWEEP_DONE;
     if (!status && observed != NULL) ks_hybrid_bind(&b.w, &kernel, observed->kernel, &p);
     for (ptrdiff_t i = 0, k = 0; i < nodes && !status; i++) {
-        while (k + 1 < r->taped && r->tape_time[k + 1] <= time[i]) k++;
+        while (k + 1 < r->taped && after(r, time[i], k + 1)) k++;
         ks_move_to(&b, k);
         for (ptrdiff_t j = 0; j < n; j++) b.x[j] = states[j * nodes + i];
         observe(&b, &u, &kernel, observed, rows, time[i], out + i * size * u.L);

@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     hybrid_run *r;
-    bound smooth, guards, resets, contact;
+    bound smooth, guards, turning, resets, contact;
     int last; /* k[last] is the rate at the end of a step */
     struct ks_stiff *stiff; /* of implicit methods that choose their steps; NULL for others */
     double *u, *k[KS_STAGES_MOST + 1], *y, *trial, *sample, *now, *before;
@@ -77,10 +77,19 @@ void ks_bind_work(work *w, pool *p);
 
 /* -- smooth.c -- */
 
-/* Times closer than this are one [s] */
-static inline double ks_blink(const hybrid_run *r) {
+/* Times closer than this to t are one [s] */
+static inline double ks_blink_at(const hybrid_run *r, double t) {
     const double end = r->nodes > 0 ? fabs(r->time[r->nodes - 1]) : 1.0;
-    return 8.0 * EPSILON * fmax(fabs(r->t), 1e-3 * end);
+    return 8.0 * EPSILON * fmax(fabs(t), 1e-3 * end);
+}
+
+/* The same now */
+static inline double ks_blink(const hybrid_run *r) { return ks_blink_at(r, r->t); }
+
+/* The time from which nodes follow a step that ends at t: a node where something happens, to rounding, shows
+ * what follows it. Breaks of inputs, at their known times, are exact. */
+static inline double ks_nodes_from(const hybrid_run *r, double t, int clock) {
+    return clock ? t : t - ROUNDING * ks_blink_at(r, t);
 }
 
 /* A kernel at (x, t) with the inputs, modes and forces of w->u */
