@@ -208,6 +208,26 @@ def test_phases_of_one_model_continue():
     np.testing.assert_allclose(after["v"][0], -0.5 * before["v"][-1], atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("steps", "given", "exact"),
+    [
+        ([ks.Experiment(np.linspace(k, k + 1, 21)) for k in (0, 1)], {u: None}, 24.0),
+        ([phase()] * 2, {u: (-1, 1)}, 4.0),
+    ],
+)
+def test_a_cycle_of_one_model_continues(steps, given, exact):
+    """A cycle ties the last phase to the first, and leaves the joint between as it is: to 1 and
+    back from rest to rest, least effort in 1 s each and least time with |u| <= 1."""
+    tied = {"start": [ks.at_start(x)], "cycle": [ks.periodic(x), ks.periodic(v)]}
+    tied["joints"] = [[ks.at_end(x) - 1, ks.at_end(v)]]
+    aim = ks.Terminal(ks.t) if steps[0].free_duration else ks.Integral(u**2)
+    way = ks.Phases(steps, **tied)
+    solution = driven(ice, way, objective=aim, unknown_inputs=given, scheme="radau-5").solve()
+    before, after = solution.trials
+    assert [before["x"][-1], after["x"][0]] == pytest.approx([1.0, 1.0], abs=1e-8)
+    assert solution.objective == pytest.approx(exact, rel=1e-6)
+
+
 @pytest.mark.study
 def test_launch_of_a_satellite():
     """Four phases of a Delta III, nine boosters burning six and three at a time, two stages: the

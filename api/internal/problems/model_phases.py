@@ -115,7 +115,7 @@ def smooth_phases(
             f"{count} phases need one Model, or a list of as many, got {shown(system)}"
         )
     maps = _maps(trials, count)
-    if count == 1 or not (several or maps is not None or not (trials.links or trials.cycle)):
+    if count == 1 or (not several and maps is None and trials.links):
         return SmoothPhases(models[0], trials, objective)
     low = {model: lowered(model, most, most) for model in models}
     models = tuple(low[model] for model in models)
