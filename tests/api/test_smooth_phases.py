@@ -1,6 +1,7 @@
 """One motion through phases of several models, against closed forms."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -228,6 +229,32 @@ def test_a_cycle_of_one_model_continues(steps, given, exact):
     assert solution.objective == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.parametrize("free", [False, True])
+def test_terminal_costs_are_of_the_end_of_the_motion(free):
+    """Far in 2 s with little effort: x' = v = 2 t - t^2/2, 8/3 from the start, in one trial and in
+    phases; the parts of a list are those of its phases."""
+    cuts = np.array([0.0, 0.7, 1.5, 2.0])
+    steps = [
+        phase(21, (b - a, b - a)) if free else ks.Experiment(np.linspace(a, b, 21))
+        for a, b in pairwise(cuts)
+    ]
+    start = [ks.at_start(x) - 3, ks.at_start(v)]
+    effort, way = ks.Integral(u**2) / 2, ks.Terminal(ks.at_start(x) - x)
+    given = {"unknown_inputs": {u: None}, "scheme": "radau-5"}
+    whole = driven(ice, ks.Phases(steps, start=start), objective=effort + way, **given)
+    assert whole.solve().objective == pytest.approx(-4 / 3, rel=1e-9)
+    goes_on = [ks.at_start(s) - ks.at_end(s) for s in (x, v)]
+    linked = ks.Phases(steps, goes_on, start=start)
+    for aims in (
+        effort - ks.Terminal(x) + ks.Terminal(2 * ks.t),
+        [effort + ks.Terminal(2 * (ks.t - ks.at_start(ks.t)))] * 2
+        + [effort - ks.Terminal(x - 2 * (ks.t - ks.at_start(ks.t)))],
+    ):
+        found = driven(ice, linked, objective=aims, **given).solve()
+        assert found.objective == pytest.approx(-4 / 3 - 3 + 4, rel=1e-9)
+        assert found.trials[2]["x"][-1] == pytest.approx(3 + 8 / 3, rel=1e-9)
+
+
 @pytest.mark.study
 def test_launch_of_a_satellite():
     """Four phases of a Delta III, nine boosters burning six and three at a time, two stages: the
@@ -358,6 +385,16 @@ def test_launch_of_a_satellite():
                 [ice, sand], ks.Phases([phase()] * 2), objective=[ks.Terminal(x), ks.l1(u)]
             ),
             "stand in the objectives of all phases or of none",
+        ),
+        (
+            lambda: driven(ice, ks.Phases([phase()] * 2), objective=ks.Terminal(x * ks.t)),
+            "contains the time t, which counts from the start of each phase",
+        ),
+        (
+            lambda: driven(
+                ice, ks.Phases([phase()] * 2), objective=ks.Terminal(x * ks.at_start(v))
+            ),
+            "is of the start and of the end at once",
         ),
         (
             lambda: ks.Phases([phase()] * 2, joints=[[], []]),
