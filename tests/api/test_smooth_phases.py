@@ -427,6 +427,20 @@ def test_bad_input(make, words):
         make()
 
 
+def test_joined_phases_keep_their_times():
+    """Gaps of known times stay; phases that count from 0 each follow each other."""
+    way = {"start": [ks.at_start(x)], "end": [ks.at_end(x) - 1]}
+    for spans, exact in (
+        ([(5, 6), (7, 9), (9, 10)], [5, 6, 7, 9, 9, 10]),
+        ([(0, 1), (0, 2)], [0, 1, 1, 3]),
+    ):
+        steps = [ks.Experiment(np.linspace(*span, 5)) for span in spans]
+        solution = driven(ice, ks.Phases(steps, **way), objective=ks.Integral(u**2)).solve()
+        whole = solution.joined()
+        np.testing.assert_allclose(whole.time.reshape(-1, 5)[:, [0, -1]].ravel(), exact)
+        np.testing.assert_allclose(whole["x"], np.concatenate([p["x"] for p in solution.trials]))
+
+
 def test_time_of_phases_of_unknown_duration():
     """It counts from the start of each phase, and a warning says so where that matters."""
     model = ks.Model("timed", [x], [], [], [x.diff(ks.t) - ks.t])
