@@ -123,7 +123,8 @@ def total_variation(u: sp.Expr) -> Objective:
 
 
 def Terminal(cost: sp.Expr | Number) -> Objective:
-    """The cost `cost(x, u, p, t)` at the end of the trial; `Terminal(t)` is the final time.
+    """The cost `cost(x, u, p, t)` at the end of the trial, of `ks.Phases` at that of the last one;
+    `Terminal(t)` is the final time.
 
     Values at the start are `at_start(...)` in it: `Terminal(at_start(v)**2)`,
     `Terminal(m - at_start(m))` (a Mayer term of both ends)."""

@@ -46,13 +46,15 @@ class RateLimits(NamedTuple):
 
     rate : the most [1/s]. every : time for which it is constant, from the first node on; it then
     has the rate of one value to the next. held : whether it is constant in each interval, so that
-    its last node is in none. split : whether the rate less other inputs is zero.
+    its last node is in none. split : whether the rate less other inputs is zero. last : whether the
+    last node has the value before it.
     """
 
     rate: float = np.inf
     every: float | None = None
     held: bool = False
     split: bool = False
+    last: bool = False
 
     def sides(self, grid: Array, n: int) -> tuple[Array, Array]:
         """Bounds in the n intervals."""
@@ -62,8 +64,8 @@ class RateLimits(NamedTuple):
             most[:] = 0.0
             k = begins[1:] - 1
             most[k] = self.rate * np.diff(grid[begins]) / (grid[k + 1] - grid[k])
-        if self.held:
-            most[-1] = np.inf
+        if self.held or self.last:
+            most[-1] = 0.0 if self.last else np.inf
         return -most, most
 
 

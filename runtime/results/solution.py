@@ -55,12 +55,14 @@ class Solution(Trials):
     reasons: Callable[[], Why] | None = field(default=None, metadata=UNSAVED)
 
     def joined(self) -> Trajectory:
-        """Trajectory of all trials, phases of one motion, one after the other: time continues, and
-        there are two nodes at the same time between phases."""
-        trials, begin = [], float(self.trials[0].time[0])
+        """Trajectory of all trials, phases of one motion, one after the other: there are two nodes
+        at the same time between phases, or a gap where the times that were given have one. Phases
+        that do not begin later than the one before ends are moved to there."""
+        trials, end = [], -np.inf
         for trial in self.trials:
+            begin = max(float(trial.time[0]), end)
             trials.append(replace(trial, time=trial.time - trial.time[0] + begin))
-            begin = float(trials[-1].time[-1])
+            end = float(trials[-1].time[-1])
         groups: dict[str, Any] = {
             kind: {
                 name: np.concatenate([getattr(trial, kind)[name] for trial in trials])

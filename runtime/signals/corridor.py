@@ -16,6 +16,8 @@ from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 
 #: Slopes and values on both sides of a corner differ by more than this share of the largest.
 _CORNER = 1e-9
+#: Shares of an interval at which bounds of what is constant in it are looked at, and at its end.
+_PLACES = (0.0, 0.25, 0.5, 0.75)
 #: Shares of an interval this close to its ends are there.
 _ROUNDING = 1e-9
 
@@ -108,11 +110,17 @@ class Corridor:
 
     def at_nodes(self, grid: Array, held: bool) -> tuple[Array, Array]:
         """Low and high at the nodes of a grid (N,); the narrower of both sides where they jump, or
-        for `held` trajectories the one after the jump."""
+        for `held` trajectories the narrowest up to the next node."""
         (low, high), (low_end, high_end) = self.within(grid, 0.0), self.within(grid, 1.0)
-        after = np.append(low, low_end[-1]), np.append(high, high_end[-1])
         if held:
-            return after
+            rows = [self.within(grid, place) for place in _PLACES]
+            near = rows[-1]  # an end next to which it is free is of the next interval
+            ends = np.where(np.isinf(near[0]), near[0], low_end)
+            lids = np.where(np.isinf(near[1]), near[1], high_end)
+            below = np.max([ends, *(row for row, _ in rows)], axis=0)
+            above = np.min([lids, *(row for _, row in rows)], axis=0)
+            return np.append(below, low_end[-1]), np.append(above, high_end[-1])
+        after = np.append(low, low_end[-1]), np.append(high, high_end[-1])
         before = np.append(low[0], low_end), np.append(high[0], high_end)
         return np.maximum(after[0], before[0]), np.minimum(after[1], before[1])
 

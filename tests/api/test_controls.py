@@ -142,6 +142,45 @@ def test_absolute_values_of_any_expression():
     np.testing.assert_allclose(solution.parameters["level"], 1.0, atol=6e-2)
 
 
+def test_ends_of_held_inputs_are_their_last_values():
+    """Conditions and costs there act on the motion: quadratic programs of the 40 values."""
+    n, h = N - 1, TIME[1]
+    last, first = np.eye(n)[-1], np.eye(n)[0]
+    for more, row, cost in (
+        (ks.at_end(u), last, 0.0),
+        (ks.periodic(u), first - last, 0.0),
+        (None, None, ks.Terminal(u**2 - 4 * u)),
+    ):
+        A = np.vstack([ends_of(n, h), *([] if row is None else [row])])
+        H, g = 2 * h * np.eye(n), np.zeros(n)
+        if row is None:
+            H, g = H + 2 * np.outer(last, last), -4 * last
+        kkt = np.block([[H, A.T], [A, np.zeros((len(A), len(A)))]])
+        best = np.linalg.solve(kkt, [*-g, 1, 0, *[0] * (len(A) - 2)])[:n]
+        ends = [*REST, *([] if more is None else [more])]
+        solution = posed(ks.held(), ks.Integral(u**2) + cost, boundary=ends).solve()
+        np.testing.assert_allclose(solution["u"], [*best, best[-1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [ks.held, ks.linear])
+@pytest.mark.parametrize("free", [False, True])
+def test_changes_from_phase_to_phase(kind, free):
+    """They are limited and cost as within a trial: in three phases the same as in one."""
+    ends = [ks.at_start(x), ks.at_start(v), ks.at_end(v)]
+    given = kind(-10, 10, max_rate=3.0), -ks.Terminal(x) + 0.1 * ks.total_variation(u)
+    one = posed(*given, boundary=ends).solve()
+    cuts = [(0, 10), (10, 11), (11, 40)]
+    parts = [TIME[a : b + 1] for a, b in cuts]
+    steps = [
+        ks.Experiment(nodes=len(p), duration=(p[-1] - p[0],) * 2) if free else ks.Experiment(p)
+        for p in parts
+    ]
+    several = posed(*given, ks.Phases(steps, start=ends[:2], end=ends[2:]), ()).solve()
+    assert several.objective == pytest.approx(one.objective, rel=1e-6)
+    values = np.concatenate([trial["u"][:-1] for trial in several.trials])
+    np.testing.assert_allclose(values, one["u"][:-1], atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", [ks.held, ks.linear, ks.continuous])
 def test_total_variation(kind):
     """From rest to rest in 2 s over 1 m a change at time s moves by s (2 - s)/2 times its size: the

@@ -373,10 +373,13 @@ def test_derivatives_of_bounces(scheme):
         ),
         unknown={g: None},
         scheme=scheme,
-        objective=ks.Terminal(ks.t * y) + ks.Integral(v**2 * lam),
+        objective=ks.Terminal(ks.t + y**2) + ks.Integral(v**2 * lam),
     )
     for seed in range(3):
         check_derivatives(problem, seed)
+    z = np.random.default_rng(0).uniform(0.5, 1.5, problem.n_variables)
+    slopes = [problem.layout.trajectories(problem.cost_gradient(z), k)[0, -1] for k in range(3)]
+    assert slopes == [0.0, 0.0, 2.0 * problem.layout.trajectories(z, 2)[0, -1]]  # of y at its end
 
 
 @pytest.mark.study

@@ -185,7 +185,7 @@ def test_a_held_input_that_is_measured_at_the_end():
 
 
 def test_a_held_input_that_goes_on_in_the_next_phase():
-    """A link that holds its value determines the one at the end."""
+    """A link of its value at the end is one of the last value that it has."""
     phases = ks.Phases(
         [ks.Experiment(TIME), ks.Experiment(TIME)],
         links=[ks.at_start(n) - ks.at_end(n) for n in (x, v, F)],
@@ -200,4 +200,4 @@ def test_a_held_input_that_goes_on_in_the_next_phase():
         unknown_inputs={F: ks.held()},
     )
     first, last = task.solve().trials
-    assert first["F"][-1] == pytest.approx(last["F"][0], rel=1e-9) and np.isnan(last["F"][-1])
+    assert first["F"][-2:] == pytest.approx(last["F"][0], rel=1e-9)

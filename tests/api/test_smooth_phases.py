@@ -1,6 +1,7 @@
 """One motion through phases of several models, against closed forms."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -208,6 +209,52 @@ def test_phases_of_one_model_continue():
     np.testing.assert_allclose(after["v"][0], -0.5 * before["v"][-1], atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("steps", "given", "exact"),
+    [
+        ([ks.Experiment(np.linspace(k, k + 1, 21)) for k in (0, 1)], {u: None}, 24.0),
+        ([phase()] * 2, {u: (-1, 1)}, 4.0),
+    ],
+)
+def test_a_cycle_of_one_model_continues(steps, given, exact):
+    """A cycle ties the last phase to the first, and leaves the joint between as it is: to 1 and
+    back from rest to rest, least effort in 1 s each and least time with |u| <= 1."""
+    tied = {"start": [ks.at_start(x)], "cycle": [ks.periodic(x), ks.periodic(v)]}
+    tied["joints"] = [[ks.at_end(x) - 1, ks.at_end(v)]]
+    aim = ks.Terminal(ks.t) if steps[0].free_duration else ks.Integral(u**2)
+    way = ks.Phases(steps, **tied)
+    solution = driven(ice, way, objective=aim, unknown_inputs=given, scheme="radau-5").solve()
+    before, after = solution.trials
+    assert [before["x"][-1], after["x"][0]] == pytest.approx([1.0, 1.0], abs=1e-8)
+    assert solution.objective == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_terminal_costs_are_of_the_end_of_the_motion(free):
+    """Far in 2 s with little effort: x' = v = 2 t - t^2/2, 8/3 from the start, in one trial and in
+    phases; the parts of a list are those of its phases."""
+    cuts = np.array([0.0, 0.7, 1.5, 2.0])
+    steps = [
+        phase(21, (b - a, b - a)) if free else ks.Experiment(np.linspace(a, b, 21))
+        for a, b in pairwise(cuts)
+    ]
+    start = [ks.at_start(x) - 3, ks.at_start(v)]
+    effort, way = ks.Integral(u**2) / 2, ks.Terminal(ks.at_start(x) - x)
+    given = {"unknown_inputs": {u: None}, "scheme": "radau-5"}
+    whole = driven(ice, ks.Phases(steps, start=start), objective=effort + way, **given)
+    assert whole.solve().objective == pytest.approx(-4 / 3, rel=1e-9)
+    goes_on = [ks.at_start(s) - ks.at_end(s) for s in (x, v)]
+    linked = ks.Phases(steps, goes_on, start=start)
+    for aims in (
+        effort - ks.Terminal(x) + ks.Terminal(2 * ks.t),
+        [effort + ks.Terminal(2 * (ks.t - ks.at_start(ks.t)))] * 2
+        + [effort - ks.Terminal(x - 2 * (ks.t - ks.at_start(ks.t)))],
+    ):
+        found = driven(ice, linked, objective=aims, **given).solve()
+        assert found.objective == pytest.approx(-4 / 3 - 3 + 4, rel=1e-9)
+        assert found.trials[2]["x"][-1] == pytest.approx(3 + 8 / 3, rel=1e-9)
+
+
 @pytest.mark.study
 def test_launch_of_a_satellite():
     """Four phases of a Delta III, nine boosters burning six and three at a time, two stages: the
@@ -340,6 +387,16 @@ def test_launch_of_a_satellite():
             "stand in the objectives of all phases or of none",
         ),
         (
+            lambda: driven(ice, ks.Phases([phase()] * 2), objective=ks.Terminal(x * ks.t)),
+            "contains the time t, which counts from the start of each phase",
+        ),
+        (
+            lambda: driven(
+                ice, ks.Phases([phase()] * 2), objective=ks.Terminal(x * ks.at_start(v))
+            ),
+            "is of the start and of the end at once",
+        ),
+        (
             lambda: ks.Phases([phase()] * 2, joints=[[], []]),
             "conditions of 2 joints of 2 phases",
         ),
@@ -368,6 +425,20 @@ def test_launch_of_a_satellite():
 def test_bad_input(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_joined_phases_keep_their_times():
+    """Gaps of known times stay; phases that count from 0 each follow each other."""
+    way = {"start": [ks.at_start(x)], "end": [ks.at_end(x) - 1]}
+    for spans, exact in (
+        ([(5, 6), (7, 9), (9, 10)], [5, 6, 7, 9, 9, 10]),
+        ([(0, 1), (0, 2)], [0, 1, 1, 3]),
+    ):
+        steps = [ks.Experiment(np.linspace(*span, 5)) for span in spans]
+        solution = driven(ice, ks.Phases(steps, **way), objective=ks.Integral(u**2)).solve()
+        whole = solution.joined()
+        np.testing.assert_allclose(whole.time.reshape(-1, 5)[:, [0, -1]].ravel(), exact)
+        np.testing.assert_allclose(whole["x"], np.concatenate([p["x"] for p in solution.trials]))
 
 
 def test_time_of_phases_of_unknown_duration():

@@ -115,7 +115,8 @@ def smooth_phases(
             f"{count} phases need one Model, or a list of as many, got {shown(system)}"
         )
     maps = _maps(trials, count)
-    if count == 1 or not (several or maps is not None or not (trials.links or trials.cycle)):
+    linked = not several and maps is None and bool(trials.links)  # which say all that continues
+    if count == 1 or (linked and not isinstance(objective, (list, tuple))):
         return SmoothPhases(models[0], trials, objective)
     low = {model: lowered(model, most, most) for model in models}
     models = tuple(low[model] for model in models)
@@ -123,7 +124,7 @@ def smooth_phases(
     shared = {name for row in given for name in by_name(row or {}, None, "parameters")}
     free = by_name(unknown_inputs or {}, None, "unknown_inputs")
     for name, asked in free.items():
-        if isinstance(asked, Continuous):
+        if isinstance(asked, Continuous) and not linked:
             raise ValueError(
                 f"nothing says how input {name} goes on from phase to phase if it is continuous; "
                 "make it a state of the models: model.with_rates"
@@ -140,7 +141,7 @@ def smooth_phases(
         whole.objective(objective),
         lacking=[every - _names(*model.states, *model.inputs) for model in models],
         starts=_absent(models),
-        links=_links(models, maps or [{}] * (count - 1)),
+        links=[] if linked else _links(models, maps or [{}] * (count - 1)),
     )
 
 

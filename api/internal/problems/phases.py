@@ -92,7 +92,9 @@ class Phases(Displayed):
 
     Models of phases may have states and inputs that others lack, and parameters with other values:
     results have NaN where there is nothing. Conditions and bounds hold in the phases that have all
-    that they are about. A list of objectives has one for each phase.
+    that they are about. A terminal cost is at the end of the last phase, what is of `at_start(...)`
+    alone at the start of the first, and `t` in it the time of the motion. A list of objectives has
+    one for each phase, with ends of its own.
 
     Raises `ValueError` for what does not fit.
     """

@@ -64,7 +64,12 @@ def symbolic_problem(
     used = [e for each in asked.values() for e in each]
     used += [chosen.integrand, chosen.terminal, *flags, *(e for _, e, _ in moments)]
     owners = labels_of(unknown)
-    _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
+    for name in owners if contacts else ():
+        raise ValueError(
+            f"parameter {name} has a value per owner, but the phases of a hybrid model share all "
+            "parameters: impacts join them; give one value"
+        )
+    _check_links(model, asked, [*owners, *trials[0].parameters])
     owned_parameters(list(unknown), owners, trials)  # says where a label is missing
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measured))
@@ -128,15 +133,9 @@ def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str,
 def _check_links(
     model: Model,
     asked: Mapping[str, Sequence[sp.Expr]],
-    contacts: Sequence[Contact],
     own: Sequence[str],
 ) -> None:
     """Raise `ValueError` for links with parameters that differ between trials."""
-    if contacts and own:
-        raise ValueError(
-            f"parameter {own[0]} has a value per owner, but the phases of a hybrid model share all "
-            "parameters: impacts join them; give one value"
-        )
     links = [*asked.get("links", ()), *asked.get("cycle", ())]
     for symbol in sorted(atoms_of(*model.through(links)), key=str):
         if isinstance(symbol, sp.Symbol) and name_of(symbol) in own:

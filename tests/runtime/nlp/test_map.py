@@ -97,9 +97,12 @@ def rich_problem(scheme, held, free):
         ks.Phases(trials, links, cycle=[ks.at_end(T_a + ks.t) - ks.at_start(w_h * a)]),
         unknown=dict.fromkeys(["m_T", "I_L", "l_L"]),
         scheme=scheme,
-        objective=ks.LeastSquares()
-        + 0.5 * ks.Integral(T_a**2 * (1 + ks.t) + w_h.diff(ks.t) ** 2)
-        + ks.Terminal(th_a * w_h + ks.t**2 * T_h),
+        objective=[
+            ks.LeastSquares()
+            + 0.5 * ks.Integral(T_a**2 * (1 + ks.t) + w_h.diff(ks.t) ** 2)
+            + ks.Terminal(th_a * w_h + ks.t**2 * T_h)
+        ]
+        * 2,
         path=[(th_a * T_a + a * w_h, -1.0, 1.0), w_a**2 + model.parameters[2] * sp.cos(th_h)],
         boundary=[
             ks.at_end(th_a) * ks.at_start(w_a) - model.parameters[4],
@@ -116,7 +119,7 @@ def compiled(problem, trials, lanes, threads=1, flags=()):
     built = realise(problem.program, lanes, flags)
     assert built.library.lanes == lanes
     about = built.manifest.of(CollocationManifest)
-    known = {name: problem.model.values[name] for name in about.known_parameters}
+    known = {name: problem.model.values.get(name, 0.0) for name in about.known_parameters}
     data = [trial_data(about, trial, known) for trial in trials]
     return NLP(built, make_layout(about, trials), data, threads)
 
