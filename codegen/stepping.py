@@ -20,6 +20,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, CollocationScheme
+from kinesym.symbolic.structure import random_jacobian, rank, signature
 
 
 def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Program:
@@ -27,7 +28,8 @@ def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Pr
     solves.
 
     varying : whether parameters differ between the members of an ensemble.
-    Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for.
+    Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for, or if
+    outputs contain x' that the equations do not tell at one time.
     """
     s = model_symbols(model, varying)
     kernels = [*_rhs(model, s, required=scheme is None), *_outputs(model, s), *_delays(model, s)]
@@ -35,6 +37,8 @@ def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Pr
     if scheme is not None:
         made, pattern = _equations(model, s)
         kernels.extend(made)
+    if not any(kernel.name == "rhs" for kernel in kernels):
+        _check_rates(model)
     about = _description(
         model,
         _tableaus(scheme, adaptive=True),
@@ -80,7 +84,7 @@ def _description(
         "limits": [],
         "varying": False,
         "solution": [],
-        "outputs_need_rates": _need_rates(model),
+        "outputs_need_rates": bool(_need_rates(model)),
         "pattern": pattern_of(pattern),
         "partials": [[], []],
         "delays": [[], []],
@@ -94,12 +98,32 @@ def explicit_description(model: Model, **more: object) -> dict[str, object]:
     return _description(model, _tableaus(None, adaptive=False), Sparse(), **more)
 
 
-def _need_rates(model: Model) -> bool:
-    """Whether outputs or limits contain x'."""
-    return any(
-        output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
-        for output in (*model.outputs.values(), *model.moving_limits.values())
-    )
+def _need_rates(model: Model) -> list[str]:
+    """Outputs and limits that contain x'."""
+    return [
+        name
+        for name, e in {**model.outputs, **model.moving_limits}.items()
+        if e.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
+    ]
+
+
+def _check_rates(model: Model) -> None:
+    """Raise `ValueError` for outputs with x' where the equations at one time do not determine x',
+    with the algebraic states, or at index 2 beside them."""
+    wanted = _need_rates(model)
+    if not wanted:
+        return
+    moving = {j for row in signature(model) for j, order in row.items() if order}
+    unknown: list[sp.Basic] = [model.derivatives[j] for j in sorted(moving)]
+    if (model.index.value or 0) < 2:
+        unknown += [x for j, x in enumerate(model.states) if j not in moving]
+    slopes = random_jacobian(model.equations, model.intermediates, unknown)
+    if slopes is not None and rank(slopes) < len(unknown):
+        raise ValueError(
+            f"model {model.name}: {wanted[0]} contains x', which the equations alone do not tell, "
+            "without their derivatives; simulate model.reduced_index(index=0), or write "
+            f"{wanted[0]} by states"
+        )
 
 
 def shooting_kernels(
@@ -141,7 +165,7 @@ def differentiated(problem: Problem, scheme: CollocationScheme | None) -> Progra
     model = problem.model
     kernels, about = shooting_kernels(problem, scheme)
     kernels += _outputs(model, model_symbols(model, tables=problem.tables))
-    about |= {"outputs": list(model.outputs), "outputs_need_rates": _need_rates(model)}
+    about |= {"outputs": list(model.outputs), "outputs_need_rates": bool(_need_rates(model))}
     name = f"{model.name}_differentiated".replace("-", "_")
     return Program(name, tuple(kernels), {"stepping": about}, problem.tables.values)
 

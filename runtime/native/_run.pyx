@@ -406,10 +406,10 @@ cdef class Run:
         return loop
 
     def outputs(self, ptrdiff_t begin, ptrdiff_t end):
-        """Fill the outputs of the nodes begin <= i <= end."""
+        """Fill the outputs of the nodes begin <= i <= end; algebraic states follow jumps of inputs."""
         cdef int status = 0
         self._check_nodes(begin, end)
-        if self._run.outputs != NULL:
+        if self._run.outputs != NULL or self._run.rhs == NULL:
             with nogil:
                 status = self._library.table.loops.outputs(&self._run, begin, end)
         if status != 0:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sympy as sp
+from scipy.integrate import solve_ivp
 from sympy.physics import mechanics as me
 from sympy.physics.mechanics import models as of_sympy
 
@@ -176,6 +177,80 @@ def test_acceleration_constraints():
     odd, _ = disc_of_kane(acceleration_constraints=[*derived[:2], vz.diff() - u1.diff()])
     with pytest.raises(ValueError, match=r"acceleration constraint 2, .* is not a derivative"):
         ks.Model.from_kane(odd)
+
+
+@pytest.mark.parametrize("method", ["dormand-prince", "radau-5", "radau-3", "gauss-4"])
+def test_models_without_multipliers_run_by_any_method(method):
+    """A pendulum in Cartesian coordinates swings as its angle, as SciPy has it, though nothing is
+    algebraic and its constraint is differentiated twice."""
+    q1, q2, u1, u2 = me.dynamicsymbols("q1 q2 u1 u2")
+    N = me.ReferenceFrame("N")
+    origin = me.Point("O")
+    origin.set_vel(N, 0)
+    P = origin.locatenew("P", q1 * N.x + q2 * N.y)
+    P.set_vel(N, u1 * N.x + u2 * N.y)
+    kane = me.KanesMethod(
+        N,
+        q_ind=[q1],
+        u_ind=[u1],
+        q_dependent=[q2],
+        u_dependent=[u2],
+        configuration_constraints=[q1**2 + q2**2 - 2.25],
+        velocity_constraints=[q1 * u1 + q2 * u2],
+        kd_eqs=[q1.diff() - u1, q2.diff() - u2],
+    )
+    kane.kanes_equations([me.Particle("p", P, m)], [(P, -m * g * N.y)])
+    time, angle = np.linspace(0.0, 1.0, 101), np.arcsin(0.5 / 1.5)
+    model = ks.Model.from_kane(kane, values={m: 3.0, g: 9.81})
+    start = {"q1": 0.5, "q2": -np.sqrt(2.0), "u1": 0.0, "u2": 0.0}
+    run = ks.simulate(model, time, start, method=method)
+    swing = solve_ivp(
+        lambda _, s: [s[1], -9.81 / 1.5 * np.sin(s[0])], (0, 1), [angle, 0], rtol=1e-11, atol=1e-12
+    )
+    assert run.time[-1] == 1.0
+    assert run["q1"][-1] == pytest.approx(1.5 * np.sin(swing.y[0, -1]), abs=1e-5)
+
+
+def sleigh():
+    """A body whose point at the blade slides along it; the speed across is the dependent one."""
+    X, Y, turn, vx, vy, omega = me.dynamicsymbols("X Y turn vx vy omega")
+    inertia, arm = sp.symbols("inertia arm")
+    N, B = me.ReferenceFrame("N"), me.ReferenceFrame("B")
+    B.orient_axis(N, turn, N.z)
+    B.set_ang_vel(N, omega * N.z)
+    blade = me.Point("P")
+    blade.set_vel(N, vx * N.x + vy * N.y)
+    center = blade.locatenew("G", arm * B.x)
+    center.v2pt_theory(blade, N, B)
+    kane = me.KanesMethod(
+        N,
+        q_ind=[X, Y, turn],
+        u_ind=[vx, omega],
+        u_dependent=[vy],
+        velocity_constraints=[blade.vel(N).dot(B.y)],
+        kd_eqs=[X.diff() - vx, Y.diff() - vy, turn.diff() - omega],
+    )
+    body = me.RigidBody("b", center, B, m, (inertia * me.outer(N.z, N.z), center))
+    kane.kanes_equations([body], [])
+    return ks.Model.from_kane(kane, values={m: 2.0, inertia: 0.5, arm: 0.3})
+
+
+@pytest.mark.parametrize("method", ["dormand-prince", "rk4", "radau-5"])
+def test_a_sleigh_without_multipliers_runs_by_any_method(method):
+    """As Neimark and Fufaev have it: forward v' = a w^2, turning (I + m a^2) w' = -m a w v."""
+    time = np.linspace(0.0, 0.5, 51)  # before the dependent speed is along the blade
+    start = {"X": 0.0, "Y": 0.0, "turn": 0.4, "vx": np.cos(0.4), "vy": np.sin(0.4), "omega": 2.0}
+    run = ks.simulate(sleigh(), time, start, method=method)
+    exact = solve_ivp(
+        lambda _, s: [0.3 * s[1] ** 2, -2.0 * 0.3 * s[0] * s[1] / (0.5 + 2.0 * 0.09)],
+        (0, 0.5),
+        [1.0, 2.0],
+        rtol=1e-11,
+        atol=1e-12,
+    )
+    forward = run["vx"] * np.cos(run["turn"]) + run["vy"] * np.sin(run["turn"])
+    assert forward[-1] == pytest.approx(exact.y[0, -1], abs=1e-5)
+    assert run["omega"][-1] == pytest.approx(exact.y[1, -1], abs=1e-5)
 
 
 def test_constraints_that_depend_are_named():

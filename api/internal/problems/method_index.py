@@ -64,11 +64,17 @@ def lowered(model: Model, most: int, index: int) -> Model:
 
 
 def lowered_for_method(system: Any, method: str) -> Any:
-    """The system, or if it is a model of an index of 2 or 3 that a method of time stepping does not
-    treat, one of index 0 or 1: constraints are then approached, as exactly as the method is."""
-    if not isinstance(system, Model) or system.index.value == 1:
+    """The system, or if it is a model that a method of time stepping does not treat, one of index 0
+    or 1: constraints are then approached, as exactly as the method is. At index 1, algebraic states
+    stay what they are, so that explicit methods say that they have no derivative.
+
+    Constraints that are differentiated twice bind states at index 2 which are not algebraic: no
+    estimate of errors lets these out, and adaptive steps would become ever shorter."""
+    if not isinstance(system, Model) or (system.index.value == 1 and system.index.algebraic):
         return system
     most = 0 if method in EXPLICIT else highest_index(method)
+    if any(row.order > 1 for row in system.index.constraints):
+        most = min(most, 1)
     return lowered(system, most, min(most, 1))
 
 

@@ -99,6 +99,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     for name, value in given.inputs.items():
         if isinstance(value, Signal):
             value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
+    _warn_of_jumps(model, given)
     stepper, ivp = _posed(model, given, grid, narrow=given.members is None)
     if model.delays:
         raw = delayed_march(model, given, stepper, ivp)
@@ -112,6 +113,23 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         if words:
             warn(f"{model.name}: {words}", stacklevel=3)
     return found
+
+
+def _warn_of_jumps(model: Model, given: SimulationArguments) -> None:
+    """Warn of algebraic states that do not follow jumps of inputs: at index 2 only derivatives of
+    the equations tell what they are after them."""
+    if not model.index.algebraic or (model.index.value or 0) < 2:
+        return
+    rows = (v if isinstance(v, (list, tuple)) else [v] for v in given.inputs.values())
+    signals = [row for each in rows for row in each if isinstance(row, Signal)]
+    times = [at for s in signals for at in s.jumps(given.time[0], given.time[-1])]
+    if times:
+        warn(
+            f"model {model.name} has index 2: where inputs jump, as at t = {min(times):g} s, "
+            f"{listed(list(model.index.algebraic))} are still those before the jump at that node; "
+            "simulate model.reduced_index() to have those after it",
+            stacklevel=4,
+        )
 
 
 def _wrong(raw: RawTrajectories) -> str:

@@ -4,8 +4,8 @@
 #include "kinesym_adaptive.h"
 #include "kinesym_chain.h"
 #include "kinesym_implicit.h"
+#include "kinesym_outputs.h"
 #include "kinesym_radau.h"
-#include "kinesym_step.h"
 
 /* in a file of its own: kinesym_sweep.h; those of kinesym_fixed.h are listed by the generator */
 int ks_adjoint(const ks_run *r, ptrdiff_t begin, ptrdiff_t end, const ks_sweep *s);

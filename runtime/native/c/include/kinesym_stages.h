@@ -32,6 +32,7 @@ typedef struct {
     double *side;            /* (2 n) */
     int *algebraic;          /* (n) */
     int some_algebraic;
+    V *normal;               /* unless NULL: room (n, n + 1) for normal equations of x' alone */
     ks_bound residual, slopes;
 } ks_stages;
 
@@ -303,24 +304,41 @@ KS_PART void ks_stages_correct(ks_stages *d) {
     }
 }
 
+/* The system of the equations in x' and algebraic states as normal equations of x' alone: algebraic
+ * states are as they are, and equations without x' say nothing. */
+KS_PART void ks_stages_normal(ks_stages *d) {
+    const ptrdiff_t n = d->n;
+    V *square = d->normal, *side = d->normal + n * n;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        side[i] = ks_splat(0.0);
+        for (ptrdiff_t k = 0; k < n && !d->algebraic[i]; k++) side[i] += d->real[k * n + i] * d->g[k];
+        for (ptrdiff_t j = 0; j < n; j++) {
+            V *sum = square + i * n + j;
+            *sum = ks_splat(i == j && d->algebraic[i] ? 1.0 : 0.0);
+            if (d->algebraic[i] || d->algebraic[j]) continue;
+            for (ptrdiff_t k = 0; k < n; k++) *sum += d->real[k * n + i] * d->real[k * n + j];
+        }
+    }
+    memcpy(d->real, square, (size_t)(n * n) * sizeof(V));
+    memcpy(d->g, side, (size_t)n * sizeof(V));
+}
+
 #define KS_CONSISTENT_STEPS 20
 
-/* x' and the algebraic states from the equations at the share c of the steps, for the lanes `which`;
- * where these cannot be solved, nothing changes. Spoils g and the factors. */
-KS_PART void ks_stages_consistent(ks_stages *d, const int *which, double c) {
+/* Newton's method for x' in k and algebraic states in y, by the equations at the share c of the steps with
+ * the inputs in v, for the lanes `which`; into solved, where it converges. Spoils g and the factors. */
+KS_PART void ks_stages_determine(ks_stages *d, const int *which, double c, int *solved) {
     const ptrdiff_t n = d->n;
     int open[KS_LANES], some = 0, step = 0;
-    for (int l = 0; l < KS_LANES; l++) some |= open[l] = which[l];
-    for (ptrdiff_t k = 0; k < n; k++) d->k[k] = d->rate[k], d->y[k] = d->x[k];
-    ks_stages_inputs(d, c, d->v);
     double last[KS_LANES];
-    for (int l = 0; l < KS_LANES; l++) last[l] = INFINITY;
+    for (int l = 0; l < KS_LANES; l++) some |= open[l] = which[l], last[l] = INFINITY;
     for (; some && step < KS_CONSISTENT_STEPS; step++) {
         const V active = ks_flags(open);
         V size = ks_splat(0.0), scale = ks_splat(0.0);
         ks_stages_eval(d, &d->residual, d->v, c, d->g);
         ks_stages_eval(d, &d->slopes, d->v, c, d->made);
         ks_stages_real(d, d->made, NULL, d->real);
+        if (d->normal != NULL) ks_stages_normal(d);
         ks_lanes_factor(n, d->real, d->pivot);
         ks_lanes_solve(n, d->real, d->pivot, d->g);
         for (ptrdiff_t k = 0; k < n; k++) {
@@ -340,8 +358,17 @@ KS_PART void ks_stages_consistent(ks_stages *d, const int *which, double c) {
             some |= open[l];
         }
     }
-    int solved[KS_LANES];
     for (int l = 0; l < KS_LANES; l++) solved[l] = which[l] && !open[l] && last[l] == last[l];
+}
+
+/* x' and the algebraic states from the equations at the share c of the steps, for the lanes `which`;
+ * where these cannot be solved, nothing changes. Spoils g and the factors. */
+KS_PART void ks_stages_consistent(ks_stages *d, const int *which, double c) {
+    const ptrdiff_t n = d->n;
+    int solved[KS_LANES];
+    for (ptrdiff_t k = 0; k < n; k++) d->k[k] = d->rate[k], d->y[k] = d->x[k];
+    ks_stages_inputs(d, c, d->v);
+    ks_stages_determine(d, which, c, solved);
     const V flags = ks_flags(solved);
     for (ptrdiff_t k = 0; k < n; k++) {
         if (!d->algebraic[k]) d->rate[k] = ks_select(flags, d->k[k], d->rate[k]);
@@ -430,7 +457,7 @@ KS_PART double *ks_stages_numbers(const ks_stages *s, ptrdiff_t member) {
 
 /* Whether an input of a member jumps at a node */
 KS_PART int ks_jumps(const ks_run *r, ptrdiff_t m, ptrdiff_t member, ptrdiff_t node) {
-    if (node == 0 || node >= r->n_nodes - 1) return 0;
+    if (node == 0) return 0;
     for (ptrdiff_t k = 0; k < m; k++) {
         const ks_input *c = r->inputs + k;
         const double *row = c->data + member * c->stride;
