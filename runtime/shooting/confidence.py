@@ -12,7 +12,6 @@ from kinesym.runtime.estimation.estimation import Estimation
 from kinesym.runtime.shooting.absolute import kinked_at, resting_gradient
 from kinesym.runtime.shooting.minimising import Minimised, natural_sizes
 from kinesym.runtime.shooting.residuals import number_of_samples, robust_covariance
-from kinesym.runtime.shooting.scaled import Minimisation
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.covariance import (
     Confidence,
