@@ -109,6 +109,12 @@ class Owned:
         group, k = self._where[name]
         return group.of(trial) + k
 
+    def by_name(self, trial: int) -> dict[str, int]:
+        """Indices among all values: of parameters, those of a trial, and of values by their own
+        names, `b[s01]`."""
+        own = zip(self.parameters, self.places(trial).tolist(), strict=True)
+        return {name: k for k, name in enumerate(self.names)} | dict(own)
+
     @cached_property
     def _where(self) -> dict[str, tuple[OwnerGroup, int]]:
         return {p: (group, k) for group in self.groups for k, p in enumerate(group.members)}

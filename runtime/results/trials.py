@@ -260,7 +260,8 @@ class Trials(ByName, Saved):
         """Estimate of a combination of parameters and states, with its standard error and interval.
 
         expression : in parameters, and in states at `ks.at_start(...)` and `ks.at_end(...)` of a
-        trial, such as `b/(2*sqrt(k))` or `ks.at_end(x) - ks.at_start(x)`. method : "delta", to
+        trial, such as `b/(2*sqrt(k))` or `ks.at_end(x) - ks.at_start(x)`; estimates of owners are
+        symbols of their names, `Symbol("k[A]") - Symbol("k[B]")`. method : "delta", to
         first order, by Student's t; "profile", profile likelihood, see `profile`. Raises
         `ValueError` as `intervals`, and for other symbols in the expression.
         """

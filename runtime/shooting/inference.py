@@ -282,13 +282,14 @@ class ShootingInference:
     def _quantity(self, expression: Any, trial: int) -> Follows:
         """An expression in parameters and states at the ends of a trial."""
         unknowns = self.trials.unknowns
-        combined = self.task.combine(expression, self.trials.trajectories(self.q)[trial])
+        own = unknowns.owned.by_name(trial)
+        estimates = dict(zip(unknowns.owned.names, self.q.tolist(), strict=False))
+        combined = self.task.combine(expression, self.trials.trajectories(self.q)[trial], estimates)
         for where, name in combined.arguments:
             if where == "parameter" and name in self.trials.set_in(trial):
                 raise ValueError(
                     f"trial {trial} sets {name}; write the combination in what is unknown"
                 )
-        own = dict(zip(unknowns.owned.parameters, unknowns.owned.places(trial), strict=True))
         starts = dict(
             zip(unknowns.initial, range(self.q.size)[unknowns.starts(trial)], strict=True)
         )

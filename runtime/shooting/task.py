@@ -37,7 +37,7 @@ class Task:
     given: Sequence[Experiment]
     finer: Callable[[], FinerTrials]
     remeasured: Callable[[Record], Simulated]
-    combine: Callable[[Any, Trajectory], Any]
+    combine: Callable[[Any, Trajectory, Mapping[str, float]], Any]
     many: Callable[[], Callable[[Array], Squares] | None]
     gaps: Sequence[str] = ()
     timings: Mapping[str, float] = field(default_factory=dict)

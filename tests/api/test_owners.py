@@ -156,6 +156,37 @@ def of_subjects(**more):
     ]
 
 
+@pytest.mark.parametrize("make", [ks.Collocation, ks.Shooting])
+def test_differences_between_owners_have_intervals(make):
+    """Of subjects that share the damping: by the covariance, and by the profile of a problem whose
+    unknown is the difference."""
+    trials = [record(s, 0.4, 1.0, seed=n, labels={"of": f"{n}"}) for n, s in enumerate((20, 22))]
+    start = {"initial": {x: 1.0, v: 0.0}} if make is ks.Shooting else {}
+    held = {"boundary": [sp.Eq(ks.at_start(x), 1), sp.Eq(ks.at_start(v), 0)]}
+    more = start or held
+    unknown = {k: ks.per("of", (1, 100)), c: (0, 10)}
+    fit = make(oscillator(), trials, unknown, **more).solve({k: 20.0, c: 0.4})
+    one, other = sp.symbols("k[0] k[1]")
+    found = fit.interval(other - one)
+    names = list(fit.standard_errors())
+    rows = [names.index(name) for name in ("k[0]", "k[1]", "c")]
+    covariance = fit.covariance[np.ix_(rows, rows)]
+    assert found.value == pytest.approx(fit.parameters["k[1]"] - fit.parameters["k[0]"], rel=1e-12)
+    way = np.array([-1.0, 1.0, 0.0])
+    assert found.standard_error == pytest.approx(np.sqrt(way @ covariance @ way), rel=1e-9)
+    share = fit.interval(c / (2 * sp.sqrt(one)))
+    slopes = sp.Matrix([c / (2 * sp.sqrt(one))]).jacobian([one, other, c]).subs(fit.parameters)
+    slopes = np.array(slopes, dtype=float)[0]
+    assert share.standard_error == pytest.approx(np.sqrt(slopes @ covariance @ slopes), rel=1e-9)
+    low, high = (
+        getattr(fit.interval(other - one, method="profile"), end) for end in ("low", "high")
+    )
+    assert low == pytest.approx(found.low, abs=0.05 * found.standard_error)
+    assert high == pytest.approx(found.high, abs=0.05 * found.standard_error)
+    with pytest.raises(ValueError, match=r"k\[2\], which is no parameter; did you mean k\["):
+        fit.interval(sp.Symbol("k[2]"))
+
+
 def test_owners_in_z():
     problem = ks.Collocation(
         oscillator(), of_subjects(), unknown={m: ks.per_trial(0.5, 3), **UNKNOWN}

@@ -51,8 +51,9 @@ class Combination:
         return at
 
 
-def combination(expression: Any, run: Trajectory) -> Combination:
+def combination(expression: Any, run: Trajectory, values: Mapping[str, float]) -> Combination:
     """Combination of parameters, `at_start(...)` and `at_end(...)` of states, at a trajectory.
+    values : estimates by their names, such as `k[s01]`, which symbols may have, too.
 
     Raises `ValueError` for what is no expression, and for other symbols in it.
     """
@@ -67,14 +68,14 @@ def combination(expression: Any, run: Trajectory) -> Combination:
         raise ValueError(f"the combination contains {loose[0]}; write ks.at_end({loose[0]})")
     parameters = sorted(given.free_symbols - set(ends.values()), key=name_of)
     for p in parameters:
-        if name_of(p) not in run.parameters:
-            words = suggest(name_of(p), run.parameters)
+        if name_of(p) not in {**values, **run.parameters}:
+            words = suggest(name_of(p), {**run.parameters, **values})
             raise ValueError(
                 f"the combination contains {name_of(p)}, which is no parameter; {words}"
             )
     symbols = {("parameter", name_of(p)): p for p in parameters} | ends
-    values = [_value(argument, run) for argument in symbols]
-    return Combination(list(symbols), np.array(values), _function(given, list(symbols.values())))
+    rows = [_value(argument, run, values) for argument in symbols]
+    return Combination(list(symbols), np.array(rows), _function(given, list(symbols.values())))
 
 
 def _symbol(
@@ -86,10 +87,11 @@ def _symbol(
     return symbols.setdefault((side, name), sp.Dummy(name, real=True))
 
 
-def _value(argument: Argument, run: Trajectory) -> float:
+def _value(argument: Argument, run: Trajectory, values: Mapping[str, float]) -> float:
     where, name = argument
-    rows: Mapping[str, Any] = run.parameters if where == "parameter" else run.states
-    return float(rows[name] if where == "parameter" else rows[name][0 if where == "start" else -1])
+    if where == "parameter":
+        return float({**values, **run.parameters}[name])
+    return float(run.states[name][0 if where == "start" else -1])
 
 
 def _function(

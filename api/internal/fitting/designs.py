@@ -272,8 +272,8 @@ def criterion_of(wanted: Any, plan: Plan) -> Criterion | None:
     if isinstance(wanted, str):
         slopes[names.index(wanted)] = 1.0
         return along(slopes)
-    found = combination(wanted, plan.runs[0])
-    own = dict(zip(plan.owned.parameters, plan.owned.places(0).tolist(), strict=True))
+    found = combination(wanted, plan.runs[0], {})
+    own = plan.owned.by_name(0)
     for (where, name), slope in zip(found.arguments, found.at(found.values)[1], strict=True):
         if where != "parameter":
             return None

@@ -209,10 +209,11 @@ class CollocationInference:
 
     def _quantity(self, expression: Any, trial: int) -> Quantity:
         """An expression as a function of entries of z."""
-        layout, owned = self.nlp.layout, self.nlp.layout.owned
-        found = combination(expression, self.here.solution.trials[trial])
+        layout, owned, solution = self.nlp.layout, self.nlp.layout.owned, self.here.solution
+        found = combination(expression, solution.trials[trial], solution.parameters)
+        of_parameter = owned.by_name(trial)
         places, logs = list[int](), list[bool]()
-        moving = [where != "parameter" or n in owned.parameters for where, n in found.arguments]
+        moving = [where != "parameter" or n in of_parameter for where, n in found.arguments]
         for (where, name), moves in zip(found.arguments, moving, strict=True):
             if where != "parameter" and name not in layout.at_nodes:
                 raise ValueError(f"{name} has no value at nodes; take a state with a rate")
@@ -222,7 +223,7 @@ class CollocationInference:
                 places.append(row + (0 if where == "start" else N - 1))
                 logs.append(False)
             elif moves:
-                own = owned.places(trial)[owned.parameters.index(name)]
+                own = of_parameter[name]
                 places.append(layout.parameter_offset + own)
                 logs.append(bool(owned.log[own]))
         natural, log = found.partly(moving), np.array(logs, dtype=bool)
@@ -292,10 +293,11 @@ class MarginalInference:
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`; of parameters."""
-        found = combination(expression, self.here.solution.trials[trial])
-        owned = self.here.problem.layout.owned
-        every, places = list(self.about.names), owned.places(trial).tolist()
-        own = dict(zip(owned.parameters, places, strict=True))
+        solution, owned = self.here.solution, self.here.problem.layout.owned
+        found = combination(expression, solution.trials[trial], solution.parameters)
+        every = list(self.about.names)
+        of_trial = zip(owned.parameters, owned.places(trial).tolist(), strict=True)
+        own = {name: name for name in every} | {p: owned.names[k] for p, k in of_trial}
         value, slopes, _ = found.at(found.values)
         row = np.zeros(len(every))
         for (where, name), slope in zip(found.arguments, slopes.tolist(), strict=True):
@@ -305,7 +307,7 @@ class MarginalInference:
                     " is a state; take fit.bands()"
                 )
             if name in own:
-                row[every.index(owned.names[own[name]])] += slope
+                row[every.index(own[name])] += slope
         used = np.flatnonzero(row)
         variance = float(row[used] @ self.about.covariance[np.ix_(used, used)] @ row[used])
         return value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
