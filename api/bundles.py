@@ -250,7 +250,8 @@ class Bundle(Displayed):
         )
         claims = self._kind.claims(self.problem, self.solution)
         second = f"optimality: {claims.optimality}: {'' if claims.met else 'NOT '}a solution"
-        numbers = ", ".join(f"{each.name} {each.recorded:.6g}" for each in claims.told)
+        said = [each for each in claims.told if not np.isnan([each.recorded, each.again]).all()]
+        numbers = ", ".join(f"{each.name} {each.recorded:.6g}" for each in said) or "nothing"
         told = all(each.same for each in claims.told)
         third = f"said of it: {numbers}: {'as' if told else 'NOT as'} recorded"
         return Verdict((first, second, third), claims.met and told)

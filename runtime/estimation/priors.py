@@ -98,6 +98,13 @@ class Priors:
         found[self.places] = 2.0 * np.sqrt(self.factor) * self._pulls(q)[0]
         return found
 
+    def concave(self, q: Array) -> Array:
+        """Half the second derivatives (n,) of the cost where these are negative, which no square of
+        a derivative of a score has; else zero."""
+        found, (bend, _) = np.zeros(q.size), self._bends(q)
+        np.add.at(found, self.places, self.factor * np.minimum(bend, 0.0))
+        return found
+
     def jumps(self, q: Array) -> Array:
         """Jumps of the slopes of the cost to either side at kinks, (k,)."""
         return np.asarray(2.0 * self.factor * self.slopes_of_off(q))
@@ -122,17 +129,24 @@ class Priors:
     def _pulls(self, q: Array) -> tuple[Array, Array]:
         """Half of the slopes of the cost, and derivatives of the scores; both over the root of the
         factor."""
+        e, by = self.off(q), self.slopes_of_off(q)
+        side = np.where(self.sides != 0.0, self.sides, np.sign(e))
+        psi = np.choose(np.broadcast_to(self.kinds, e.shape), [e, side, 2.0 * e / (1.0 + e**2)])
+        bend, share = self._bends(q)
+        pull = psi * by - share + self.rates
+        pace = np.sqrt(np.maximum(bend, (_SHARE * pull) ** 2))
+        return np.sqrt(self.factor) * pull, np.sqrt(self.factor) * pace
+
+    def _bends(self, q: Array) -> tuple[Array, Array]:
+        """Half of the second derivatives of the cost over the factor, and the slopes of what powers
+        add to it."""
         p, e, by = q[..., self.places], self.off(q), self.slopes_of_off(q)
         wide, kinds = 1.0 + e**2, np.broadcast_to(self.kinds, e.shape)
-        side = np.where(self.sides != 0.0, self.sides, np.sign(e))
-        psi = np.choose(kinds, [e, side, 2.0 * e / wide])
         bend = np.choose(kinds, [np.ones_like(e), np.zeros_like(e), 2.0 * (2.0 - wide) / wide**2])
         moved = self.powers != 0.0
         share = np.divide(self.powers, p, out=np.zeros_like(p), where=moved)
         whole = np.divide(share, p, out=np.zeros_like(p), where=moved)
-        pull = psi * by - share + self.rates
-        pace = np.sqrt(np.maximum(bend * by**2 + whole, (_SHARE * pull) ** 2))
-        return np.sqrt(self.factor) * pull, np.sqrt(self.factor) * pace
+        return np.asarray(bend * by**2 + whole), share
 
 
 def priors_by_name(members: Sequence[str], priors: Mapping[str, Density], factor: float) -> Priors:

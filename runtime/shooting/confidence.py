@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import diags_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
@@ -22,6 +23,13 @@ from kinesym.runtime.statistics.covariance import (
 
 #: Share of the size of an unknown that is a small step.
 _STEP = 1e-5
+#: Share of the curvature of scaled unknowns that is rounding.
+_ROUNDING = 1e-12
+#: A note where priors leave no minimum to first order.
+_CONCAVE = (
+    "priors bend down at these estimates by more than the samples bend up: their errors are no "
+    "normal ones; use method='profile'"
+)
 #: Unknowns up to which the curvature is found by differences of gradients.
 _FEW = 60
 
@@ -76,12 +84,16 @@ def confidence_of_trials(
     q = found.values
     slopes = trials.jacobian(q)
     slopes.eliminate_zeros()
-    samples, curvature = _samples(estimation, trials, slopes), 2.0 * (slopes.T @ slopes)
+    samples, concave = _samples(estimation, trials, slopes), trials.priors.concave(q)
+    curvature = 2.0 * (slopes.T @ slopes + diags_array(concave))
     if trials.unknowns.several:
         gaps = trials.gap_jacobian(q)
-        sure = confidence_of_segments(found, slopes, gaps, trials.unknowns.inner, samples)
+        sure = confidence_of_segments(found, curvature, gaps, trials.unknowns.inner, samples)
     else:
-        sure = confidence_of_squares(found, slopes.toarray(), samples)
+        rows = _bent(slopes.toarray(), concave)
+        if rows is None:
+            return replace(nothing_told(q), notes=[_CONCAVE]), None
+        sure = confidence_of_squares(found, rows, samples)
     covariance = np.full_like(sure.covariance, np.nan)
     if estimation.untold:
         return replace(sure, covariance=covariance), curvature
@@ -93,6 +105,20 @@ def confidence_of_trials(
     covariance[sure.held] = covariance[:, sure.held] = 0.0
     covariance[np.ix_(which, which)] = robust
     return replace(sure, covariance=covariance), curvature
+
+
+def _bent(slopes: Array, concave: Array) -> Array | None:
+    """Rows (n, n) with the squares of the slopes (k, n) and a diagonal (n,) that is not positive;
+    None where no rows have them."""
+    if not concave.any():
+        return slopes
+    size = np.linalg.norm(slopes, axis=0)
+    size[size == 0.0] = 1.0
+    unit = slopes / size
+    modes, vectors = np.linalg.eigh(unit.T @ unit + np.diag(concave / size**2))
+    if modes[0] < -_ROUNDING * modes[-1]:
+        return None
+    return np.asarray(np.sqrt(np.maximum(modes, 0.0))[:, None] * vectors.T * size)
 
 
 def _samples(estimation: Estimation, trials: Simulated, slopes: Any) -> int | None:

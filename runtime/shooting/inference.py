@@ -77,6 +77,7 @@ class ShootingInference:
         size[size == 0.0] = 1.0
         unit, others = x / size, found.others[:, which] / size
         curvature = unit.T @ bends.times(unit) + others.T @ others
+        curvature += np.diag(found.concave[which] / size**2)
         spread = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True)
         pulls = spread / size
         rows, numbers = np.zeros((len(pulls), self.q.size)), found.unknowns[which]
@@ -169,7 +170,7 @@ class ShootingInference:
         size = np.linalg.norm(np.vstack([x, others]), axis=0)
         size[size == 0.0] = 1.0
         bends = Bends.of(found.samples, e, loss)
-        curvature = x.T @ bends.times(x) + others.T @ others
+        curvature = x.T @ bends.times(x) + others.T @ others + np.diag(found.concave[which])
         modes, vectors = np.linalg.eigh(curvature / np.outer(size, size))
         told = modes > _TOLD * modes.max(initial=0.0)
         vectors = vectors / size[:, None]

@@ -23,7 +23,8 @@ from kinesym.runtime.statistics.robust import spread_by_loss
 class Measured(NamedTuple):
     """Residuals (modelled - measured)/std (k,) of the samples with their derivatives (k, n) with
     respect to `unknowns`, numbers in q, and their samples; rest, others : roots (m,) of the other
-    squares in the objective and their derivatives (m, n), of which priors are the last."""
+    squares in the objective and their derivatives (m, n), of which priors are the last; concave :
+    half the second derivatives (n,) that priors have besides, see `Priors.concave`."""
 
     residuals: Array
     slopes: Array
@@ -32,6 +33,7 @@ class Measured(NamedTuple):
     rest: Array
     others: Array
     priors: int
+    concave: Array
 
 
 def measured(trials: Simulated, q: Array) -> Measured:
@@ -50,7 +52,8 @@ def measured(trials: Simulated, q: Array) -> Measured:
     other = ~here
     other[: len(samples.channel)] &= samples.channel < 0
     priors = len(every) - len(samples.channel)
-    return Measured(e, x, first, kept, every[other], dense[other], priors)
+    concave = trials.priors.concave(q)[first] / trials.factor
+    return Measured(e, x, first, kept, every[other], dense[other], priors, concave)
 
 
 def through_segments(
@@ -101,7 +104,7 @@ def robust_covariance(
     size[size == 0.0] = 1.0
     x, others = x / size, others / size
     bends = Bends.of(found.samples, e, loss)
-    A = x.T @ bends.times(x) + others.T @ others
+    A = x.T @ bends.times(x) + others.T @ others + np.diag(found.concave[which] / size**2)
     covariance = np.full(A.shape, np.nan)
     if len(A) and np.linalg.eigvalsh(A)[0] > 1e-14:
         covariance = np.linalg.inv(A)

@@ -421,14 +421,14 @@ def _with_held(
 
 
 def confidence_of_segments(
-    found: Estimate, slopes: Any, gaps: Any, inner: slice, samples: int | None = None
+    found: Estimate, hessian: Any, gaps: Any, inner: slice, samples: int | None = None
 ) -> Confidence:
-    """Confidence from the derivatives of residuals and of m equations, `gaps` (m, n), sparse as
-    `slopes`: the equations determine the m unknowns at `inner` from the others, to which the result
-    refers."""
+    """Confidence from the second derivatives of J (n, n) and the first ones of m equations, `gaps`
+    (m, n), both sparse: the equations determine the m unknowns at `inner` from the others, to which
+    the result refers."""
     n = len(found.values)
     first = np.setdiff1d(np.arange(n), np.arange(n)[inner])
-    hessian, gaps = 2.0 * (slopes.T @ slopes), csc_array(gaps)
+    gaps = csc_array(gaps)
     forces = splu(csc_array(gaps[:, inner].T)).solve(-found.gradient[inner])
     push = downhill(found.gradient + gaps.T @ forces)
     stiff = stiffness_of_bounds(found.values, found.bounds, push)

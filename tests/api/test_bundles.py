@@ -156,6 +156,10 @@ def test_optimal_control_and_bounds_that_hold(tmp_path):
 START = [{x: 0.5, v: 0.0}, {x: 1.0, v: 0.0}]
 WITH_STD = {x: 0.01, v: 0.1}
 NEAR = {k: 8.0, c: 0.3}
+DECAY = ks.Model("decay", [x], [], [k], [x.diff(ks.t) + k * x])
+DECAY_TIME = np.linspace(0.0, 3.0, 31)
+DECAY_NOISE = np.array([0.1 * np.random.default_rng(s).standard_normal(31) for s in (1, 2, 3)])
+DECAY_NOISE[0, 5] += 0.5
 
 
 def simulated(unknown, std=WITH_STD, initial=START, **more):
@@ -183,6 +187,23 @@ def simulated(unknown, std=WITH_STD, initial=START, **more):
             NEAR,
             {"optimizer": "ipopt"},
         ),
+        # segments, a loss with a standard deviation that is found in turn
+        (
+            lambda: ks.Shooting(
+                DECAY,
+                [
+                    ks.Experiment(DECAY_TIME, measurements={x: each})
+                    for each in 2.0 * np.exp(-1.3 * DECAY_TIME) + DECAY_NOISE
+                ],
+                {k: (0.01, 20)},
+                initial={x: None},
+                segments=4,
+                substeps=2,
+                objective=ks.LeastSquares(loss="huber"),
+            ),
+            {k: 1.0},
+            {"optimizer": "ipopt"},
+        ),
         # many starts with a seed
         (lambda: simulated({k: (1, 30), c: (0, 1)}), None, {"starts": 4, "seed": 3}),
         # process noise, whose parameters have the largest likelihood
@@ -198,7 +219,7 @@ def simulated(unknown, std=WITH_STD, initial=START, **more):
             {},
         ),
     ],
-    ids=["bound", "std", "segments", "starts", "noise"],
+    ids=["bound", "std", "segments", "loss", "starts", "noise"],
 )
 def test_problems_of_all_kinds_are_solved_again(make, guess, options, tmp_path):
     problem, path = make(), tmp_path / "fit.kin"

@@ -92,6 +92,26 @@ def test_a_factor_before_the_squares_changes_no_estimate():
             assert fit.standard_errors()["b"] == pytest.approx(error, rel=1e-5)
 
 
+@pytest.mark.parametrize("segments", [1, 2])
+def test_priors_that_bend_down_count(segments):
+    """Standard errors are those of the curvature of the posterior, of a mean that a Cauchy prior
+    draws from far."""
+    optimizer = "least-squares" if segments == 1 else "ipopt"
+    for numbers in ((0.0, 0.05), (-0.2, 0.1)):
+        problem = levels(ks.prior("cauchy", *numbers), None, two=False, segments=segments)
+        fit = problem.solve({b: 0.4}, optimizer)
+        e = (fit.parameters["b"] - numbers[0]) / numbers[1]
+        bend = W + 2.0 * (1.0 - e**2) / (1.0 + e**2) ** 2 / numbers[1] ** 2
+        assert abs(e) > 1.0 and bend < W
+        assert fit.standard_errors()["b"] == pytest.approx(bend**-0.5, rel=1e-6)
+        if segments == 1:
+            [left] = [fit.without(window=(3.5, 4.5), solve=True)]
+            p = left.parameters["b"]
+            e = (p - numbers[0]) / numbers[1]
+            bend = 0.8 * W + 2.0 * (1.0 - e**2) / (1.0 + e**2) ** 2 / numbers[1] ** 2
+            assert left.errors[0] == pytest.approx(bend**-0.5, rel=1e-6)
+
+
 def collocated(of_b):
     """`levels` of one channel, by collocation."""
     trial = ks.Experiment(TIME, {}, {"one": ONE}, {"one": STD})

@@ -32,16 +32,21 @@ _REWEIGHED = 1e-3
 _SAME = 1e-6
 #: The same of errors of discretisation, which are differences.
 _SMALL = 1e-9
+#: The same of shifts of estimates, in their size, where standard deviations are estimated in turn
+#: with the fit: the minimum lies as far from where the last of them would have it.
+_SETTLED = 1e-6
 #: Distance of an unknown from its bound, in its size, at which it is there [-].
 _AT = 1e-6
 
 
 class Told(NamedTuple):
-    """Number that is said of a solution: its name, as recorded, and as computed again."""
+    """Number that is said of a solution: its name, as recorded, and as computed again. small :
+    difference that is none."""
 
     name: str
     recorded: float
     again: float
+    small: float = _SMALL
 
     @property
     def same(self) -> bool:
@@ -49,7 +54,7 @@ class Told(NamedTuple):
         one, other = self.recorded, self.again
         if np.isnan(one) or np.isnan(other):
             return bool(np.isnan(one) and np.isnan(other))
-        return apart(one, other) <= _SAME or abs(one - other) <= _SMALL
+        return apart(one, other) <= _SAME or abs(one - other) <= self.small
 
 
 class Claims(NamedTuple):
@@ -100,7 +105,8 @@ def of_fit(problem: ShootingProblem, fit: Fit) -> Claims:
     no step lowers the objective, and segments meet. Raises `ValueError` for a fit of another
     problem, and if a simulation does not reach its end."""
     check_fit(problem, fit)
-    made, again = problem.identification().again(fit)
+    identification = problem.identification()
+    made, again = identification.again(fit)
     task, q = made.problem, fit.values
     trials, slopes, unit = task.trials, task.slopes(q), task.unit
     low, high = task.bounds
@@ -117,7 +123,8 @@ def of_fit(problem: ShootingProblem, fit: Fit) -> Claims:
     words = f"gradient within the bounds {slope:.1e}, gaps {gap:.1e}, {_objective(fit, cost)}"
     rows = [Told("log L", fit.log_likelihood, again.log_likelihood)]
     if fit.grid or again.grid:
-        rows.append(Told("largest shift by the steps", _shift(fit), _shift(again)))
+        small = _SETTLED if identification.reweighs else _SMALL
+        rows.append(Told("largest shift by the steps", _shift(fit), _shift(again), small))
     return Claims(words, met, rows)
 
 
