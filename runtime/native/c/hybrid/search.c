@@ -92,7 +92,7 @@ static double *row_of(const work *w, const part *p, int look) {
 static int counts(const work *w, const part *p, ptrdiff_t k, int side_after, double inside) {
     const hybrid_run *r = w->r;
     if (!(share_of(p, inside) > w->passed[k])) return 0;
-    if (k >= r->events) return 1;
+    if (k >= r->events) return side_after == BELOW;
     const double *row = row_of(w, p, inside > 0.5 ? KS_DEGREE : 0);
     const int direction = r->direction[k] == 0 || r->direction[k] == side_after;
     return direction && row[ks_watches(r) + k] > 0.0;
