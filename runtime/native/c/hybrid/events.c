@@ -24,7 +24,8 @@ void ks_happen(work *w, ptrdiff_t k) {
         else
             w->u[r->m + r->target[j] - r->n] = r->mode[r->target[j] - r->n] = w->resets.out[j];
     }
-    w->came[k] = w->due[k], w->due[k] = 0;
+    w->came[k] = w->due[k];
+    for (ptrdiff_t j = 0; j <= k; j++) w->due[j] = 0; /* those before it have had their turn */
     r->armed[k] = UNKNOWN;
     memset(w->done, 0, (size_t)r->events * sizeof *w->done);
     w->done[k] = 1;
@@ -38,7 +39,7 @@ static int of_direction(const hybrid_run *r, ptrdiff_t k, int came) {
 }
 
 /* The first event that is due and armed, in order of declaration; -1 if there is none. Those that are not
- * armed wait for others at this instant that arm them. */
+ * armed wait for one before them that arms them at this instant. */
 static ptrdiff_t first_due(const work *w) {
     const double *armed = w->now + ks_watches(w->r);
     for (ptrdiff_t k = 0; k < w->r->events; k++)
