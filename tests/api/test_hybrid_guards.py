@@ -238,6 +238,35 @@ def test_at_equal_times_the_order_is_that_of_declaration():
         assert [e.name for e in run.events] == [e.name for e in events if e is not never]
 
 
+ARMS = kh.Event("arms", x - 1, 1, sets={on: 1})
+ARMED = kh.Event("armed", sp.sin(x) - np.sin(1.0), 1, resets={w: w + 10}, when=on - 0.5)
+
+
+@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize(
+    ("events", "names"),
+    [
+        ([ARMS, ARMED], "arms armed"),
+        ([ARMED, ARMS], "arms"),
+        ([ARMS, ARMED, replace(ARMS, name="off", sets={on: 0})], "arms armed off"),
+        ([ARMS, replace(ARMS, name="off", sets={on: 0}), ARMED], "arms off"),
+        ([kh.Event("late", x - 1.5, 1, sets={on: 1}), ARMED], "late"),
+        ([ARMS, replace(ARMED, guard=1 - x)], "arms"),
+        (
+            [kh.Event("z", t - 0.7, 1, resets={w: 1}), replace(ARMS, guard=w - 0.5), ARMED],
+            "z arms armed",
+        ),
+    ],
+)
+def test_what_another_arms_at_the_same_time_happens(options, events, names):
+    model = ks.Model("two", [x, w], [on], [], [x.diff(t) - 1, w.diff(t) + 0 * on])
+    run = ks.simulate(
+        kh.Hybrid(model, {on: 0}, events), [0.3, 0.9, 2.0], {x: 0.6, w: 0.0}, **options
+    )
+    assert [event.name for event in run.events] == names.split()
+    assert run["w"][-1] == 10.0 * ("armed" in names) + ("z" in names)
+
+
 def test_what_has_happened_and_moves_on_does_not_happen_again():
     """Counters at one guard, one that is sent to where it was, a slower drain."""
     events = [kh.Event("one", x - 1, 1), kh.Event("two", x - 1, 0), kh.Event("not", x - 1, -1)]

@@ -269,3 +269,18 @@ def test_a_number_that_is_none():
     with pytest.warns(UserWarning, match="no finite number.*y"):
         run = ks.simulate(drain, np.linspace(0.0, 2.0, 21), {x: 1.0, y: 0.0}, **RADAU)
     assert 0.7 < run.final.time <= 0.75 + 1e-12 and named(run) == ["half"]
+
+
+@pytest.mark.parametrize(("size", "speed"), [(5.0, 2.0), (3.1, 0.7), (20.0, 5.0)])
+def test_a_block_that_is_shaken_begins_to_slide(size, speed):
+    """The first time in closed form, later ones and the motion as of Dormand and Prince."""
+    s, vs, z, vz, n, f = ks.dynamicsymbols("s vs z vz n f")
+    rates = {s: vs, vs: size * sp.sin(speed * t) + f, z: vz, vz: n - GRAVITY}
+    equations = [state.diff(t) - rate for state, rate in rates.items()]
+    rubs = kh.Contact("rubs", z, n, "coulomb", place=s, friction=f, friction_coefficient=0.3)
+    system = kh.Hybrid(ks.Model("block", [*rates], [n, f], [], equations), contacts=[rubs])
+    start, time = {**dict.fromkeys(rates, 0.0), "rubs": True}, np.linspace(0, 10, 41)
+    one, other = (ks.simulate(system, time, start, **way) for way in (RADAU, {}))
+    assert times(one)[0] == pytest.approx(np.arcsin(0.3 * GRAVITY / size) / speed, rel=1e-9)
+    np.testing.assert_allclose(times(one), times(other), rtol=1e-6)
+    np.testing.assert_allclose(one["s"], other["s"], atol=1e-6 * size)

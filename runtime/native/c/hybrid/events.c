@@ -24,7 +24,8 @@ void ks_happen(work *w, ptrdiff_t k) {
         else
             w->u[r->m + r->target[j] - r->n] = r->mode[r->target[j] - r->n] = w->resets.out[j];
     }
-    w->came[k] = w->due[k], w->due[k] = 0;
+    w->came[k] = w->due[k];
+    for (ptrdiff_t j = 0; j <= k; j++) w->due[j] = 0; /* those before it have had their turn */
     r->armed[k] = UNKNOWN;
     memset(w->done, 0, (size_t)r->events * sizeof *w->done);
     w->done[k] = 1;
@@ -32,10 +33,18 @@ void ks_happen(work *w, ptrdiff_t k) {
     ks_note(w, KS_LOG_EVENT, (int)k);
 }
 
-/* Whether a guard that comes from this side makes its event happen */
-static int triggers(const work *w, ptrdiff_t k, int came) {
-    const hybrid_run *r = w->r;
-    return w->now[ks_watches(r) + k] > 0.0 && (r->direction[k] == 0 || r->direction[k] == -came);
+/* Whether a guard that comes from this side crosses in the direction of its event */
+static int of_direction(const hybrid_run *r, ptrdiff_t k, int came) {
+    return r->direction[k] == 0 || r->direction[k] == -came;
+}
+
+/* The first event that is due and armed, in order of declaration; -1 if there is none. Those that are not
+ * armed wait for one before them that arms them at this instant. */
+static ptrdiff_t first_due(const work *w) {
+    const double *armed = w->now + ks_watches(w->r);
+    for (ptrdiff_t k = 0; k < w->r->events; k++)
+        if (w->due[k] != 0 && armed[k] > 0.0) return k;
+    return -1;
 }
 
 /* Changes of guards after the interval h: by the rates here alone if `middle` is NULL, else, with room for
@@ -68,7 +77,7 @@ void ks_cross_together(work *w) {
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const int side = w->due[k] ? w->due[k] : r->armed[k];
         if (w->due[k] == 0 && !(side != UNKNOWN && arrives(w, k, side))) continue;
-        w->due[k] = triggers(w, k, side) ? side : 0;
+        w->due[k] = of_direction(r, k, side) ? side : 0;
         w->off[k] = ROUNDING * fabs(soon[k]);
         if (w->level >= 0 && fabs(w->now[k]) < SMALL * ks_reach(w, k)) w->off[k] += fabs(w->now[k]);
         r->armed[k] = -side;
@@ -176,23 +185,22 @@ ptrdiff_t ks_next_due(work *w) {
     for (ptrdiff_t k = 0; k < r->events; k++) some |= w->due[k] != 0;
     if (!some) return -1;
     judge(w);
-    for (ptrdiff_t k = 0; k < r->events && !w->endless; k++) {
-        if (w->due[k] != 0 && triggers(w, k, w->due[k])) return k;
-        w->due[k] = 0;
-    }
-    return -1;
+    return w->endless ? -1 : first_due(w);
 }
 
 ptrdiff_t ks_next_event(work *w) {
     hybrid_run *r = w->r;
-    if (r->events == 0 || !judge(w)) return -1;
-    for (ptrdiff_t k = 0; k < r->events; k++) {
+    if (r->events == 0) return -1;
+    const int judged = judge(w);
+    for (ptrdiff_t k = 0; judged && k < r->events; k++) {
         const int side = r->armed[k], level = found_beyond(w, k) && !w->near[k];
         const int crosses = w->near[k] ? side * w->way[k] < 0 : side * w->now[k] < 0.0;
         if (!level && !(side != UNKNOWN && crosses)) continue;
-        w->due[k] = level ? -r->direction[k] : side;
-        if (triggers(w, k, w->due[k])) return k;
-        r->armed[k] = -w->due[k], w->due[k] = 0;
+        const int came = level ? -r->direction[k] : side;
+        r->armed[k] = -came;
+        w->due[k] = of_direction(r, k, came) ? came : 0;
+        if (first_due(w) == k) return k;
+        if (level) w->due[k] = 0; /* it is found again */
     }
-    return -1;
+    return w->endless ? -1 : first_due(w);
 }

@@ -257,6 +257,7 @@ int ks_handle(work *w, ptrdiff_t which) {
         if (!status && chatters(r)) return HYBRID_CHATTER;
         if (changed || w->happened > happened || status) continue;
         ks_project(w);
+        if (bytes > 0) memset(w->due, 0, bytes);
         return stop ? HYBRID_STOPPED : 0;
     }
     return status ? status : HYBRID_CHATTER;

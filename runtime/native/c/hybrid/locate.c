@@ -110,6 +110,9 @@ double ks_return(work *w, ptrdiff_t k, int side, double high, int *endless) {
 double ks_locate(work *w, const crossing *one) {
     const double whole = w->whole, *within = one->within;
     const target to = {one->which, one->value, one->side, one->noise};
+    /* the dense output of what a contact has just begun may dip below zero at its begin, as no motion does */
+    const int begins = one->which >= w->r->events && one->at_zero;
+    if (begins && !(after_step(w, &to, within[1] * whole) < 0.0)) return NAN;
     const double beside = BESIDE * (within[1] - within[0]);
     const double low = fmax(within[0] - beside, 0.0) * whole;
     const double high = fmin(within[1] + beside, 1.0) * whole;

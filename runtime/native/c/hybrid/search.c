@@ -92,7 +92,7 @@ static double *row_of(const work *w, const part *p, int look) {
 static int counts(const work *w, const part *p, ptrdiff_t k, int side_after, double inside) {
     const hybrid_run *r = w->r;
     if (!(share_of(p, inside) > w->passed[k])) return 0;
-    if (k >= r->events) return 1;
+    if (k >= r->events) return side_after == BELOW;
     const double *row = row_of(w, p, inside > 0.5 ? KS_DEGREE : 0);
     const int direction = r->direction[k] == 0 || r->direction[k] == side_after;
     return direction && row[ks_watches(r) + k] > 0.0;
@@ -226,8 +226,16 @@ static crossing first_of(const work *w, const part *p, ptrdiff_t k) {
     return (crossing){.which = -1, .share = INFINITY};
 }
 
-/* Sides of all guards at a share of the part; points that have risen up to there are open */
-static void go_to(work *w, const part *p, double inside) {
+/* Whether a guard that crosses zero at a share of the part is there, to rounding, in `here`, by true steps */
+static int is_there(const work *w, const part *p, ptrdiff_t k, const ks_course *c, double at,
+                    const double *here) {
+    const double slope = ks_series_slope(&c->of, at) / ((p->end - p->begin) * w->whole);
+    return fabs(here[k]) <= ROUNDING * ks_blink(w->r) * fabs(slope) + floor_of(w, k);
+}
+
+/* Sides of all guards at a share of the part; points that have risen up to there are open. here : what is watched
+ * where something was located, NULL elsewhere; guards that reach zero together with that are on the old side. */
+static void go_to(work *w, const part *p, double inside, const double *here) {
     hybrid_run *r = w->r;
     ks_course c;
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
@@ -237,6 +245,7 @@ static void go_to(work *w, const part *p, double inside) {
         walker now = walk_from_begin(w, k, &c, inside), before = now;
         for (double at; (at = walk(&c, &now, floor)) <= inside;) {
             if (counts(w, p, k, now.side, at)) break; /* if it is not to happen now, it is the next */
+            if (here != NULL && k < r->events && is_there(w, p, k, &c, at, here)) break;
             if (share_of(p, at) != w->passed[k]) before = now; /* true steps do not come across that */
         }
         if (k < r->events) r->armed[k] = before.side;
@@ -298,12 +307,13 @@ static ptrdiff_t first_in(work *w, const part *p, double *h) {
             w->passed[one.which] = one.share;
             continue;
         }
-        go_to(w, p, inside_of(p, one.share));
+        ks_watch(w, w->y, r->t + length, w->sample);
+        go_to(w, p, inside_of(p, one.share), w->sample);
         if (one.which < r->events) w->due[one.which] = one.side;
         *h = length;
         return one.which;
     }
-    go_to(w, p, 1.0);
+    go_to(w, p, 1.0, NULL);
     return -1;
 }
 
