@@ -132,6 +132,12 @@ class Solve(Status):
         "the search for the largest likelihood ended without one; change the guess or bounds",
         -1007,
     )
+    UNMET = (
+        "equations not met",
+        "{equation} is not met: its terms are too far apart in size for the solver, which knows "
+        "nothing of one of them; give a guess of the size of all states and inputs, or other units",
+        -1008,
+    )
     UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000
 
     @property

@@ -236,7 +236,7 @@ class GridError(Saved):
         sizes = [abs(self.defects[name][k]) / (self.ranges[name] or 1.0) for name in names]
         where = f"{names[int(np.argmax(sizes))]} at t = {self.begin[k]:.4g} s"
         where += f" of trial {self.trial[k]}" if self.trial.max(initial=0) else ""
-        return f"shifts {worst.words} (largest defect: {where}); use {self._remedy()}"
+        return f"shifts {worst.words} (largest defect: {where}); use {self.remedy}"
 
     def _too_small(self) -> str:
         """Message that the scheme restricts inputs within intervals, in one line."""
@@ -254,7 +254,8 @@ class GridError(Saved):
             f"intervals: {'; '.join(says)}; use {how}"
         )
 
-    def _remedy(self) -> str:
+    @property
+    def remedy(self) -> str:
         """Remedy: a higher order, or a finer grid; no finer grid for a fit with unknown inputs,
         whose values at nodes between the samples nothing measures; where inputs oscillate within
         intervals, which both leave, inputs that cannot."""
@@ -266,7 +267,17 @@ class GridError(Saved):
         return " or ".join(better) or "scheme='gauss-6', or more samples"
 
     def _linear(self) -> str:
-        """Remedy for inputs that oscillate within intervals."""
+        """Remedy for inputs that oscillate within intervals, or if they are states, continuous,
+        from node to node."""
+        if any(name in self.states for name in self.oscillating):
+            names = [name for name in self.oscillating if name in self.states]
+            better = self.order < 5 or "gauss" in self.scheme.lower()
+            how = (
+                "scheme='radau-5'"
+                if better
+                else f"a small ks.total_variation({names[0]}) as a cost"
+            )
+            return f"{how}, as {listed(names)} {'goes' if len(names) == 1 else 'go'} up and down"
         told = ", ".join(f"{name}: ks.linear()" for name in self.oscillating)
         verb = "oscillates" if len(self.oscillating) == 1 else "oscillate"
         return (

@@ -181,6 +181,23 @@ def test_changes_from_phase_to_phase(kind, free):
     np.testing.assert_allclose(values, one["u"][:-1], atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "told"), [("gauss-2", True), ("gauss-4", True), ("radau-5", False)]
+)
+def test_a_continuous_input_that_oscillates_is_told(scheme, told):
+    """Gauss schemes see the input at their stages only: ends that are zero make it go up and down
+    in all intervals, where it should be 6 (1 - t)/4 but for the ends."""
+    rest = [*REST, ks.at_start(u), ks.at_end(u)]
+    problem = posed(ks.continuous(), ks.Integral(u**2), boundary=rest, scheme=scheme)
+    solution = problem.solve()
+    error = solution.grid_error()
+    assert (np.abs(solution["u"] - 1.5 * (1 - TIME))[3:-3].max() > 1.0) == told
+    assert error.oscillating == ["u"] * told and ("radau-5" in error.remedy) == told
+    assert any("use scheme='radau-5', as u goes up" in note for note in solution.notes) == told
+    free = posed(ks.continuous(), ks.Integral(u**2), scheme=scheme).solve()
+    assert not free.grid_error().oscillating
+
+
 @pytest.mark.parametrize("kind", [ks.held, ks.linear, ks.continuous])
 def test_total_variation(kind):
     """From rest to rest in 2 s over 1 m a change at time s moves by s (2 - s)/2 times its size: the

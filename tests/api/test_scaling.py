@@ -183,3 +183,31 @@ def test_a_barrier_that_fits_the_problem():
         assert len(after) == (2 if problem is misfit else 3)
         given = factors.options({"mu_init": 0.5})
         assert given["mu_init"] == 0.5 and "mu_strategy" not in given
+
+
+def rest_to_rest(rate, push, T=1.0):
+    """1 m from rest to rest with the least effort, v = x'/rate and F = v'/push in any units."""
+    model = ks.Model("cart", [x, v], [F], [], [x.diff() - rate * v, v.diff() - push * F])
+    way = [ks.at_start(x), ks.at_start(v), ks.at_end(x) - 1, ks.at_end(v)]
+    given = {"unknown_inputs": {F: None}, "scheme": "radau-5", "boundary": way}
+    trial = ks.Experiment(np.linspace(0, T, 21))
+    return ks.Collocation(model, trial, objective=ks.Integral(F**2), **given)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-9, 1e9, 1e12])
+def test_units_far_apart_without_a_guess(size):
+    """12 in all units of the speed, and over all durations, 12/T^3."""
+    solution = rest_to_rest(size, 1.0 / size).solve()
+    assert solution.success and solution.objective == pytest.approx(12.0, rel=1e-9)
+    solution = rest_to_rest(1.0, 1.0, size).solve()
+    assert solution.success and solution.objective * size**3 == pytest.approx(12.0, rel=1e-9)
+
+
+def test_an_equation_whose_terms_no_number_holds_is_not_met():
+    """Beside 1e24 the rate of x is less than rounding: a guess of the speed is needed."""
+    problem = rest_to_rest(1e24, 1e-24)
+    solution = problem.solve()
+    assert not solution.success and solution.status == "equations not met"
+    assert "equation 0 (x')" in solution.message and "give a guess" in solution.message
+    sized = problem.solve({x: np.linspace(0, 1, 21), v: 1e-24, F: 6.0})
+    assert sized.success and sized.objective == pytest.approx(12.0, rel=1e-9)

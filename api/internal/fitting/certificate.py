@@ -85,6 +85,9 @@ def certified(made: Callable[[], Curvature], solution: Solution) -> Solution:
         here = replace(here, solution=replace(here.solution, noise=here.noise()))
         solution = _with_errors(here)
         error = _grid_error(here, solution)
+        if any(name in error.states for name in error.oscillating):
+            note = f"{error.scheme} lets an input oscillate: use {error.remedy}"
+            solution = replace(solution, notes=[*solution.notes, note])
         with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
             if not problem.symbolic.aimless and here.kkt.singular:
                 more = undetermined(problem.symbolic, problem.layout, here.kkt)

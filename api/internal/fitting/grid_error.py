@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.internal.fitting.curvature import Curvature
+from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.finer_scheme import finer
 from kinesym.internal.fitting.scaling import objective_size
+from kinesym.internal.problems.controls import Continuous
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.grid_error import Ended, Freed, GridDefects, freed_inputs, grid_defects
@@ -21,7 +23,7 @@ from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.statistics.factors import Entries
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.undetermined import solver
-from kinesym.symbolic.names import t
+from kinesym.symbolic.names import by_name, t
 from kinesym.symbolic.problem import Problem
 
 #: Up to this share of the range of a state a step of Newton's method is taken as it is.
@@ -103,7 +105,7 @@ def grid_error(here: Curvature) -> GridError:
         fitted=bool(problem.objective.least_squares),
         timed=problem.asks_for_time,
         objective_size=objective_size(whole, z) if sized else 0.0,
-        oscillating=_oscillating(layout, z) if sized else [],
+        oscillating=_oscillating(layout, z, _continuous(whole)) if sized else [],
         note=note,
         units=problem.model.units,
     )
@@ -118,20 +120,37 @@ def _durations(problem: Problem, shifts: Array, gains: Sequence[Array]) -> list[
     return [float(shift) + own for shift, own in zip(shifts, more, strict=False)]
 
 
-def _oscillating(layout: Layout, z: Array) -> list[str]:
-    """Unknown inputs with values at several stages of intervals that go back after most steps from
-    one stage to the next, in any trial."""
-    found = list[str]()
-    for trial in range(len(layout.nodes)):
-        for name, values in layout.staged(z, trial).items():
-            if name in layout.inputs and len(values) > 1 and name not in found:
-                course = values.T.ravel()  # in the order of time
-                steps = np.diff(course)
-                turns = steps[:-1] * steps[1:] < 0.0
-                back = np.minimum(np.abs(steps[:-1]), np.abs(steps[1:]))[turns].sum()
-                moves = np.ptp(course) > _CONSTANT * np.abs(course).max()
-                found += [name] * bool(moves and back > _BACK * np.abs(steps).sum())
-    return found
+def _continuous(problem: Discretisation) -> list[str]:
+    """Names of unknown inputs that are continuous: states by now."""
+    free = by_name(problem.formulation.question.unknown_inputs or {}, None, "unknown_inputs")
+    return [name for name, kind in free.items() if isinstance(kind, Continuous)]
+
+
+def _oscillating(layout: Layout, z: Array, continuous: Sequence[str]) -> list[str]:
+    """Unknown inputs that go back after most steps, in any trial: those with values at several
+    stages of intervals from one stage to the next, and continuous ones, whose rates may do so."""
+    rates, found = {f"{name}_rate" for name in continuous}, list[str]()
+    for trial, N in enumerate(layout.nodes):
+        courses = {
+            name: values.T.ravel()  # in the order of time
+            for name, values in layout.staged(z, trial).items()
+            if name in layout.inputs and len(values) > 1 and name not in rates
+        }
+        for x in continuous:
+            rows = [(p or 0.0, row) for name, p, row in layout.named_rows(z, trial) if name == x]
+            order = np.argsort(np.concatenate([p + np.arange(N)[: len(row)] for p, row in rows]))
+            courses[x] = np.concatenate([row for _, row in rows])[order]
+        found += [name for name, course in courses.items() if _turns_back(course)]
+    return list(dict.fromkeys(found))
+
+
+def _turns_back(course: Array) -> bool:
+    """Whether a course goes back after most steps."""
+    steps = np.diff(course)
+    turns = steps[:-1] * steps[1:] < 0.0
+    back = np.minimum(np.abs(steps[:-1]), np.abs(steps[1:]))[turns].sum()
+    moves = np.ptp(course) > _CONSTANT * np.abs(course).max()
+    return bool(moves and back > _BACK * np.abs(steps).sum())
 
 
 def _range(values: Array) -> float:

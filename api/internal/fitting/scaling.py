@@ -37,8 +37,13 @@ _CONVEX_MISFIT = 1e-4
 #: Value of a parameter for the solver, in its size: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
 _CAREFULLY = 1000.0
-#: Remainder of terms that cancel, relative to the largest slope of a constraint.
+#: Remainder of the terms of one trajectory that cancel, relative to their sum.
 _ROUNDING = 1e-9
+#: Slope that is rounding, as that of a cosine at a right angle, relative to the largest slope of a
+#: constraint.
+_NOISE = 1e-14
+#: Remainder of an equation from which it is not met, relative to its largest term.
+_LEFT = 1e-3
 #: Width of bounds that tell no size.
 _FAR = 1e10
 #: Value that counts as zero, relative to the width of its bounds.
@@ -71,6 +76,33 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
         convex = _CONVEX_MISFIT if problem.symbolic.objective.least_squares else _CONVEX
         return Scaling(factor, of_variables, of_constraints, first_barrier(problem), convex)
+
+
+def unmet(problem: Discretisation, start: Array, z: Array) -> str:
+    """Name of an equation of which z leaves as much as its largest term is, where that is of what
+    the guess `start` tells; empty if there is none.
+
+    The solver takes it for met where another slope is above all that is known by more than
+    rounding, and nothing tells the size of what that is of.
+    """
+    layout, told = problem.layout, given_sizes(problem, start)
+    if (told > 0.0).all():
+        return ""
+    with np.errstate(all="ignore"):
+        terms = _terms(problem, z, noise=0.0)
+        known, largest = np.zeros((2, terms.equations))
+        for found, size in ((known, told), (largest, np.maximum(told, given_sizes(problem, z)))):
+            np.maximum.at(found, terms.equation, terms.slopes * size[terms.example])
+    values, (low, high) = problem.constraints(z), problem.constraint_bounds
+    left, begin = np.maximum(0.0, np.maximum(low - values, values - high)), 0
+    for key, offset in layout.constraint_offsets.items():
+        labels, points = layout.labels[key[1]], layout.points(*key)
+        rows = left[offset : offset + len(labels) * points].reshape(len(labels), points)
+        for number, row in enumerate(rows.max(axis=1, initial=0.0), start=begin):
+            if _LEFT * largest[number] < row < known[number] / _LEFT:
+                return str(labels[number - begin])
+        begin += len(labels)
+    return ""
 
 
 def first_barrier(problem: Discretisation) -> float | None:
@@ -158,8 +190,9 @@ class _Terms:
     equations: int
 
 
-def _terms(problem: Discretisation, z: Array) -> _Terms:
-    """Slopes of the constraints, without those that remain of terms that cancel; see `_Terms`."""
+def _terms(problem: Discretisation, z: Array, noise: float = _NOISE) -> _Terms:
+    """Slopes of the constraints, without those that remain of terms that cancel, and without those
+    below a share of the largest of their constraint; see `_Terms`."""
     layout = problem.layout
     taken, equations = _points(layout, problem.n_constraints)
     entries, rows, columns = problem.nlp.jacobian_structure.in_rows(taken >= 0)
@@ -170,10 +203,12 @@ def _terms(problem: Discretisation, z: Array) -> _Terms:
         abs(coo_array((values * weight, (rows, own[columns])), shape).tocsr())
         for weight in (1.0, ramp[columns])
     ]
-    terms = answers[0].maximum(answers[1]).tocoo()
+    parts = coo_array((np.abs(values), (rows, own[columns])), shape).tocsr()
+    terms = answers[0].maximum(answers[1])
+    terms = terms.multiply(terms > _ROUNDING * parts).tocoo()  # what does not cancel
     steepest = np.zeros(problem.n_constraints)
     np.maximum.at(steepest, rows, np.abs(values))
-    felt = terms.data > _ROUNDING * steepest[terms.row]
+    felt = terms.data > noise * steepest[terms.row]
     example = np.zeros(shape[1], dtype=np.intp)
     example[own] = np.arange(len(own))
     i, j = terms.row[felt], terms.col[felt]

@@ -15,6 +15,7 @@ from kinesym.internal.problems.controls import Held, Step
 from kinesym.internal.problems.phases import Phases, Posed, Row
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.bounds import RateLimits, pieces
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
@@ -48,14 +49,15 @@ def links_of_changes(steps: Sequence[Step], trials: Any) -> list[Row]:
     if not isinstance(trials, Phases) or len(trials.sequence) == 1:
         return []
     given, rows = {condition.expression for condition in trials.links}, list[Row]()
+    phases = [trial for trial in trials.sequence if isinstance(trial, Experiment)]  # of a Model
     for u, parts, limits in steps:
         change = at_start(u) - at_end(u)
         if limits.split:
             jump = change - parts.xreplace({part: at_end(part) for part in _parts(parts)})
             rows.append(Row(jump, [(0.0, 0.0)] * len(trials.sequence)))
         elif np.isfinite(limits.rate) and not {change, -change} & given:
-            most = [limits.rate * _last_span(trial.grid, limits) for trial in trials.sequence]
-            free = any(trial.duration for trial in trials.sequence)
+            most = [limits.rate * _last_span(trial.grid, limits) for trial in phases]
+            free = any(trial.duration for trial in phases)
             rows.append(Row(change / at_end(t) if free else change, [(-m, m) for m in most]))
     return rows
 
