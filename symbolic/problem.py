@@ -96,6 +96,8 @@ class Problem:
     resets : of states that held inputs follow, see `Resets`.
     moments : held inputs, each with an expression and a time [s] that is a parameter: the input
         rises by the value of the expression at that time in the interval that has it.
+    solved : measurements with x' or algebraic states of which samples are where inputs jump: these
+        are solved for from the equations at the nodes, as they are after the jump.
 
     Equal problems, of one and the same model, have equal programs. Raises `ValueError` naming what
     does not fit.
@@ -126,6 +128,7 @@ class Problem:
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
     moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = ()
     resets: Resets = NO_RESETS
+    solved: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -293,7 +296,12 @@ class Problem:
 
     def _measured_within(self, name: str) -> bool:
         """Whether a measurement, or its standard deviation, has no value at nodes."""
-        return any(map(self.on_interval, self.behind(name)))
+        return name not in self.solved and any(map(self.on_interval, self.behind(name)))
+
+    def follows(self, e: sp.Expr) -> bool:
+        """Whether an expression contains x' or algebraic states, which follow jumps of inputs."""
+        instant = depending(self.model, (*self.model.derivatives, *algebraic_states(self.model)))
+        return bool(e.atoms(*_ATOMS) & instant)
 
     def behind(self, name: str) -> list[sp.Expr]:
         """The expressions of a measurement: its own, and its standard deviation if that is one."""

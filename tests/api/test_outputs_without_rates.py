@@ -96,7 +96,7 @@ def test_rates_that_need_derivatives_are_refused():
     equations = [x.diff(t) + 2 * z.diff(t) + x, z - x**2]
     model = ks.Model("bound", [x, z], [], [], equations, outputs={"rate": x.diff(t)})
     start = {x: 1.0, z: 1.0}
-    with pytest.raises(ValueError, match="rate contains x', which .* do not tell"):
+    with pytest.raises(ValueError, match=r"rate contains x', which .* do not tell"):
         ks.simulate(model, TIME, start, method="radau-5")
     run = ks.simulate(model.reduced_index(index=0), TIME, start, method="radau-5")
     np.testing.assert_allclose(run["rate"], -run["x"] / (1 + 4 * run["x"]), atol=1e-5)

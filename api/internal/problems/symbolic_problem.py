@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,11 +95,26 @@ def symbolic_problem(
         resets=resets,
         **asked,
     )
+    problem = replace(problem, solved=_at_jumps(problem, trials))
     for number, trial in enumerate(trials if problem.tables.functions else ()):
         if not trial.free_duration:
             where = f" of trial {number}"
             check_known_variables(problem.tables, trial.signals, trial.grid, where)
     return problem
+
+
+def _at_jumps(problem: Problem, trials: Sequence[Experiment]) -> frozenset[str]:
+    """Measurements with x' or algebraic states that have a sample where an input jumps."""
+    names = [n for n in problem.measurements if n not in problem.slots]
+    names = [n for n in names if any(map(problem.follows, problem.behind(n)))]
+    free = any(name_of(u) in problem.held for u in problem.unknown_inputs)
+    return frozenset(
+        name
+        for name in names
+        for trial in trials
+        if name in trial.measurements
+        and np.isfinite(trial.measurements[name][trial.jumps(free)]).any()
+    )
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:
