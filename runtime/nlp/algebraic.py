@@ -40,7 +40,7 @@ def algebraic_at_nodes(
     given = _given(nlp, f, trial, number, z, found)
     size = np.abs(given["x"]).max(axis=1)
     free = bool(nlp.layout.held.intersection(nlp.layout.inputs))
-    here = trial.jumps(free or nlp.about.stages[-1] < 1.0)
+    here = trial.jumps(trial.signals) | (free or nlp.about.stages[-1] < 1.0)
     here[0] = True
     given = {k: a if k == "p" else np.ascontiguousarray(a[..., here]) for k, a in given.items()}
     with np.errstate(all="ignore"):  # where there is no root, steps may grow without bound

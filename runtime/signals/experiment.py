@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -449,11 +449,9 @@ class Experiment:
         object.__setattr__(self, "duration", (float(low), float(high)))
         return np.linspace(0.0, 1.0, nodes) if shares is None else shares
 
-    def jumps(self, every: bool) -> NDArray[np.bool_]:
-        """Nodes (N,) at which an input jumps, the last one too, or `every` one but the first."""
-        if every:
-            return np.arange(self.n_nodes) > 0
-        times = [s.jumps(self.grid[0], np.inf) for s in self.signals.values()]
+    def jumps(self, names: Iterable[str]) -> NDArray[np.bool_]:
+        """Nodes (N,) at which one of these inputs jumps, the last one too."""
+        times = [self.signals[name].jumps(self.grid[0], np.inf) for name in names]
         off = np.abs(self.grid[:, None] - np.concatenate([*times, [np.inf]])).min(axis=1)
         return np.asarray(off <= _TOGETHER * (self.grid[-1] - self.grid[0]))
 

@@ -86,3 +86,23 @@ def test_what_has_no_closed_form_is_refused():
     found = collocated(model, ks.Experiment(TIME, {u: STEPS}, {y: samples}, {y: 0.01}), "radau-5")
     assert found.parameters["k"] == pytest.approx(1.3, abs=1e-6)
     np.testing.assert_allclose(found["y"], run["y"], atol=1e-5)
+
+
+def test_held_inputs_are_found_from_what_follows_them():
+    """Unknown, by samples of y at the nodes where they jump, which tell the last value, too."""
+    trial = ks.Experiment(TIME, {}, {y: exact(1.7)}, {y: 0.01})
+    for fit, more in (
+        (ks.Collocation, {"scheme": "radau-5", "boundary": [ks.at_start(x)]}),
+        (ks.Shooting, {"method": "radau-5", "initial": {x: 0.0, y: 1.0}}),
+    ):
+        unknown = {u: ks.held(-5.0, 5.0)}
+        found = fit(MODEL, trial, known={k: 1.7}, unknown_inputs=unknown, **more).solve()
+        np.testing.assert_allclose(found["u"], STEPS(TIME), atol=1e-5)
+
+
+def test_what_does_not_jump_is_no_reason_to_refuse():
+    """y^3 + y = x, without a closed form, is continuous where an input of x' jumps."""
+    model = ks.Model("calm", [x, y], [u], [k], [x.diff(t) + k * y - u, y**3 + y - x])
+    run = ks.simulate(model, TIME, {x: 0.0, y: 0.0}, {k: 1.3}, {u: STEPS}, "radau-5", rtol=1e-10)
+    trial = ks.Experiment(TIME, {u: STEPS}, {y: run["y"]}, {y: 0.01})
+    assert collocated(model, trial, "radau-5").parameters["k"] == pytest.approx(1.3, abs=1e-6)

@@ -104,17 +104,19 @@ def symbolic_problem(
 
 
 def _at_jumps(problem: Problem, trials: Sequence[Experiment]) -> frozenset[str]:
-    """Measurements with x' or algebraic states that have a sample where an input jumps."""
-    names = [n for n in problem.measurements if n not in problem.slots]
-    names = [n for n in names if any(map(problem.follows, problem.behind(n)))]
-    free = any(name_of(u) in problem.held for u in problem.unknown_inputs)
-    return frozenset(
-        name
-        for name in names
-        for trial in trials
-        if name in trial.measurements
-        and np.isfinite(trial.measurements[name][trial.jumps(free)]).any()
-    )
+    """Measurements with x' or algebraic states that have a sample where an input jumps with which
+    they do."""
+    free = {name_of(u) for u in problem.unknown_inputs} & problem.held
+    found = set[str]()
+    for trial in trials:
+        jumps = {name: trial.jumps([name]) for name in trial.signals}
+        jumps |= {name: np.arange(trial.n_nodes) > 0 for name in free}
+        for name in problem.measurements.keys() & trial.measurements.keys() - problem.slots.keys():
+            there = np.isfinite(trial.measurements[name])
+            inputs = [u for u, nodes in jumps.items() if (nodes & there).any()]
+            if inputs and any(problem.follows(e, inputs) for e in problem.behind(name)):
+                found.add(name)
+    return frozenset(found)
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:
