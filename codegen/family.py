@@ -13,13 +13,13 @@ from sympy.core.function import AppliedUndef
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument
 from kinesym.codegen.lower import Lowering
-from kinesym.codegen.solve import NotExplicit, model_rates
+from kinesym.codegen.solve import MassMatrix, NotExplicit, model_rates
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.losses import Loss, log_normal_tail
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.objective import at_end, at_start
-from kinesym.symbolic.problem import Problem, known_intermediates
+from kinesym.symbolic.problem import Problem, algebraic_states, known_intermediates
 from kinesym.symbolic.schemes import CollocationScheme
 
 #: Number of operations above which a condition is not spelled out in its name.
@@ -296,6 +296,41 @@ class Points:
             table[end] = (first if isinstance(end, at_start) else last)(end.args[0])
         return Lowering(self.graph, {**table, **self._parameters()}, self.problem.tables)(e)
 
+    def determined(self, at: At, rates: bool) -> tuple[At, list[int]]:
+        """This point, and x' if there are to be `rates`; algebraic states are with x', or where
+        measurements follow jumps, what the equations tell there.
+
+        Raises `ValueError` if they do not tell it in closed form.
+        """
+        model, g, solved = self.problem.model, self.graph, sorted(self.problem.solved)
+        algebraic = algebraic_states(model)
+        if not (rates or solved):
+            return at, []
+        if not algebraic:
+            return at, self.explicit(at)
+        names = [f"{'solved' if x in algebraic else 'rate'}.{name_of(x)}" for x in model.states]
+        unknown = dict(zip(model.states, g.symbols(names), strict=True))
+        own = At({**at.values, **{x: unknown[x] for x in algebraic}}, at.time)
+        lower = self.lowering(own, [g.zero if x in algebraic else unknown[x] for x in unknown])
+        residual = [lower(e) for e in model.equations]
+        try:
+            mass = MassMatrix(g, residual, list(unknown.values()), model.state_names)
+        except NotExplicit as error:
+            what = (
+                f"{', '.join(solved)} at jumps of inputs" if solved else "outputs with x' at nodes"
+            )
+            remedy = "leave the samples there out (NaN)" if solved else "use ks.Collocation"
+            why = str(error)
+            for x in map(name_of, algebraic):
+                why = why.replace(f"{x}'", x)
+            raise ValueError(
+                f"model {model.name}: the equations do not tell {what} in closed form: {why}; "
+                f"{remedy}"
+            ) from error
+        found = dict(zip(model.states, mass.rates(), strict=True))
+        after = At({**at.values, **{x: found[x] for x in algebraic}}, at.time)
+        return after, [g.zero if x in algebraic else found[x] for x in model.states]
+
     def explicit(self, at: At) -> list[int]:
         """x' = f(x, u, p, t) at this point; raises `ValueError` if the equations do not give it."""
         model = self.problem.model
@@ -304,9 +339,10 @@ class Points:
         try:
             return model_rates(model, lower, rates)
         except NotExplicit as error:
+            staged = isinstance(self.problem.scheme, CollocationScheme)
             raise ValueError(
-                f"{self.problem.scheme.title} needs explicit derivatives: {error}; "
-                "use radau-3 or backward-euler"
+                f"{self.problem.scheme.title} needs explicit derivatives: {error}; use "
+                + ("radau-3 or backward-euler" if staged else "ks.Collocation with radau-3")
             ) from error
 
 

@@ -68,7 +68,7 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
         kernels.append(_kernel("curvature", s, (*every, weight, mu), curvature))
     rated = [x for x in model.states if x not in algebraic_states(model)]
     between = {n: e for n, e in model.outputs.items() if problem.on_interval(e)}
-    if len(rated) == len(model.states) or not problem.staged:
+    if not problem.solved and (len(rated) == len(model.states) or not problem.staged):
         between = {}
     if between:
         values = {name: lower(e) for name, e in between.items()}

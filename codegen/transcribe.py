@@ -365,7 +365,8 @@ def _node(problem: Problem) -> Family:
     wanted += [e for name in measured for e in problem.behind(name)[1:]]
     at_nodes = not integrates_on_intervals(problem)
     needs = any(problem.moves(e) for e in (*wanted, *([integrand] if at_nodes else ())))
-    lower = s.lowering(at, s.explicit(at) if needs else ())
+    at, rates = s.determined(at, needs)
+    lower = s.lowering(at, rates)
     rows = contact_rows(s, at) if problem.contacts and not problem.staged else {}
     cost = g.zero
     if at_nodes:

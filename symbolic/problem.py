@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -18,10 +19,13 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start, integral, of_both_ends
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
+from kinesym.symbolic.structure import random_jacobian, rank
 from kinesym.symbolic.table import Tables
 
 #: Types of atoms of expressions.
 _ATOMS = (sp.Symbol, sp.Derivative, AppliedUndef)
+#: Slopes of what follows inputs below are zero: at random points, where all else is about 1 [-].
+_NOT_ZERO = 1e-10
 
 
 class ResetMap(NamedTuple):
@@ -96,6 +100,8 @@ class Problem:
     resets : of states that held inputs follow, see `Resets`.
     moments : held inputs, each with an expression and a time [s] that is a parameter: the input
         rises by the value of the expression at that time in the interval that has it.
+    solved : measurements with x' or algebraic states of which samples are where inputs jump: these
+        are solved for from the equations at the nodes, as they are after the jump.
 
     Equal problems, of one and the same model, have equal programs. Raises `ValueError` naming what
     does not fit.
@@ -126,6 +132,7 @@ class Problem:
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
     moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = ()
     resets: Resets = NO_RESETS
+    solved: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -293,7 +300,14 @@ class Problem:
 
     def _measured_within(self, name: str) -> bool:
         """Whether a measurement, or its standard deviation, has no value at nodes."""
-        return any(map(self.on_interval, self.behind(name)))
+        return name not in self.solved and any(map(self.on_interval, self.behind(name)))
+
+    def follows(self, e: sp.Expr, inputs: Collection[str]) -> bool:
+        """Whether an expression contains x' or algebraic states that jump where these inputs do."""
+        instant = (*self.model.derivatives, *algebraic_states(self.model))
+        if not e.atoms(*_ATOMS) & depending(self.model, instant):
+            return False
+        return bool(e.atoms(*_ATOMS) & depending(self.model, following(self.model, inputs)))
 
     def behind(self, name: str) -> list[sp.Expr]:
         """The expressions of a measurement: its own, and its standard deviation if that is one."""
@@ -422,6 +436,20 @@ def known_intermediates(
     """Intermediates that do not depend on `unknown` symbols."""
     absent = depending(model, unknown)
     return ((s, e) for s, e in model.intermediates if s not in absent)
+
+
+def following(model: Model, inputs: Collection[str]) -> list[sp.Basic]:
+    """The x' and algebraic states that the equations bind to inputs of these names at each time;
+    all of them where the equations at one time do not determine them."""
+    algebraic = algebraic_states(model)
+    pairs = zip(model.states, model.derivatives, strict=True)
+    instant: list[sp.Basic] = [x if x in algebraic else rate for x, rate in pairs]
+    chosen = [u for u in model.inputs if name_of(u) in inputs]
+    slopes = random_jacobian(model.equations, model.intermediates, [*instant, *chosen])
+    if slopes is None or rank(slopes[:, : len(instant)]) < len(instant):
+        return instant
+    moves = np.abs(np.linalg.solve(slopes[:, : len(instant)], slopes[:, len(instant) :]))
+    return [z for z, row in zip(instant, moves, strict=True) if row.max(initial=0.0) > _NOT_ZERO]
 
 
 @lru_cache(maxsize=16)

@@ -31,22 +31,24 @@ def algebraic_at_nodes(
 
     found : all states, unknown inputs and outputs at the nodes, by name. Where the scheme has no
     stage - at the first node, with Gauss methods at all - algebraic states and outputs with these
-    or x' are continued from the stages by polynomials, whose order is only the number of stages.
-    There the equations are solved for x' and the algebraic states, from these values on. Where
-    Newton's method does not converge they stay.
+    or x' are continued from the stages by polynomials, whose order is only the number of stages;
+    where inputs jump they are those before the jump. There the equations are solved for x' and the
+    algebraic states, from these values on. Where Newton's method does not converge they stay.
     """
     f = f.of_trial(number)
     about, names = f.about, (*f.about.states, *f.about.outputs)
     given = _given(nlp, f, trial, number, z, found)
     size = np.abs(given["x"]).max(axis=1)
-    here = slice(None) if nlp.about.stages[-1] < 1.0 else slice(0, 1)
+    free = bool(nlp.layout.held.intersection(nlp.layout.inputs))
+    here = trial.jumps(trial.signals) | (free or nlp.about.stages[-1] < 1.0)
+    here[0] = True
     given = {k: a if k == "p" else np.ascontiguousarray(a[..., here]) for k, a in given.items()}
     with np.errstate(all="ignore"):  # where there is no root, steps may grow without bound
         solved = _newton(f, given, size)
     values = [*given["x"], *(f.outputs(given) if about.outputs else ())]
     made = {name: found[name].copy() for name in names}
     for name, row in zip(names, values, strict=True):
-        made[name][here][solved] = row[solved]
+        made[name][here] = np.where(solved, row, made[name][here])
     return made
 
 
@@ -58,10 +60,11 @@ def _given(
     z: Array,
     found: Mapping[str, Array],
 ) -> dict[str, Array]:
-    """Arguments of the equations at all nodes; an input that is held keeps its value to the end."""
+    """Arguments of the equations at all nodes; an unknown input that is held keeps its value to the
+    end."""
     about, time = f.about, nlp.layout.time(z, number)
     rows = {**trial.inputs, **found}
-    for name in {*trial.held, *nlp.layout.held}.intersection(rows):
+    for name in nlp.layout.held.intersection(nlp.layout.inputs):
         rows[name] = np.append(rows[name][:-1], rows[name][-2])
     x, u, s = (
         np.array([rows[name] for name in names]).reshape(len(names), len(time))
@@ -87,7 +90,8 @@ def _newton(f: PointFunctions, given: dict[str, Array], size: Array) -> NDArray[
             return np.zeros_like(done)
         given["xdot"][rated] -= step[: len(rated)]
         given["x"][other] -= step[len(rated) :]
-        done = np.all(np.abs(step[len(rated) :]) <= _SOLVED * size[other, None], axis=0)
+        small = _SOLVED * size[other, None] if other else _SOLVED * np.abs(given["xdot"]).max()
+        done = np.all(np.abs(step[len(rated) :] if other else step) <= small, axis=0)
         if done.all():
             break
     return done

@@ -321,9 +321,12 @@ class SmoothTrials(Simulated):
     def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
         layout, trial, fine = self.nlp.layout, self.trials[number], self._fine[number]
         part, n, system = self.substeps, len(layout.states), self.system
-        values = self.values(q, number)
+        values, loop = self.values(q, number), self._trials[number]
+        before = loop.states.copy()
+        loop.run.outputs(0, fine.n_nodes - 1)  # what is algebraic follows jumps of inputs
         rows = layout.trajectories(z, number)[:, ::part].copy()
         outputs = self.nlp.outputs(z, number)
+        loop.states[:] = before
         free = dict(zip(layout.inputs, rows[n:], strict=True))
         own = {name: outputs[std][::part] for name, std in trial.std_outputs.items()}
         late = {source.name: free.pop(source.name) for source in self._sources[number]}

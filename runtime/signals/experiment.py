@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.base.checks import check_identifier, check_text, count, mapping, shown
 from kinesym.base.notebook import html_table
@@ -43,6 +43,8 @@ TRIAL = "trial"
 
 #: Ratio of a step to the usual one above which it looks like a gap [-].
 _LEAP = 10.0
+#: Share of the duration within which a jump is at a node [-].
+_TOGETHER = 1e-9
 #: Largest share of such steps for them to look like gaps [-].
 _FEW = 0.05
 
@@ -478,6 +480,12 @@ class Experiment:
             )
         object.__setattr__(self, "duration", (float(low), float(high)))
         return np.linspace(0.0, 1.0, nodes) if shares is None else shares
+
+    def jumps(self, names: Iterable[str]) -> NDArray[np.bool_]:
+        """Nodes (N,) at which one of these inputs jumps, the last one too."""
+        times = [self.signals[name].jumps(self.grid[0], np.inf) for name in names]
+        off = np.abs(self.grid[:, None] - np.concatenate([*times, [np.inf]])).min(axis=1)
+        return np.asarray(off <= _TOGETHER * (self.grid[-1] - self.grid[0]))
 
     def _signals(self) -> dict[str, Signal]:
         given = by_name("inputs", self.inputs)

@@ -38,7 +38,7 @@ def found_trajectory(
     courses = layout.courses(z, number, nlp.about.stages, nlp.about.to_ends)
     courses = {name: row.copy() for name, row in courses.items()}
     outputs = nlp.outputs(z, number)
-    if problem.staged and model.index.value == 1:
+    if problem.solved or (problem.staged and model.index.value == 1):
         found = {**courses, **outputs}
         made = algebraic_at_nodes(nlp, functions, trial, number, z, found)
         courses |= {x: made[x] for x in layout.states}

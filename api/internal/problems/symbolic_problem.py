@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,11 +100,28 @@ def symbolic_problem(
         resets=resets,
         **asked,
     )
+    problem = replace(problem, solved=_at_jumps(problem, trials))
     for number, trial in enumerate(trials if problem.tables.functions else ()):
         if not trial.free_duration:
             where = f" of trial {number}"
             check_known_variables(problem.tables, trial.signals, trial.grid, where)
     return problem
+
+
+def _at_jumps(problem: Problem, trials: Sequence[Experiment]) -> frozenset[str]:
+    """Measurements with x' or algebraic states that have a sample where an input jumps with which
+    they do."""
+    free = {name_of(u) for u in problem.unknown_inputs} & problem.held
+    found = set[str]()
+    for trial in trials:
+        jumps = {name: trial.jumps([name]) for name in trial.signals}
+        jumps |= {name: np.arange(trial.n_nodes) > 0 for name in free}
+        for name in problem.measurements.keys() & trial.measurements.keys() - problem.slots.keys():
+            there = np.isfinite(trial.measurements[name])
+            inputs = [u for u, nodes in jumps.items() if (nodes & there).any()]
+            if inputs and any(problem.follows(e, inputs) for e in problem.behind(name)):
+                found.add(name)
+    return frozenset(found)
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:
