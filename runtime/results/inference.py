@@ -55,7 +55,7 @@ class Pulls(NamedTuple):
     limits: Collection[str] = ()
 
     def of_first(self, count: int) -> Pulls:
-        """Those on so many estimates."""
+        """Part on the first so many estimates."""
         return self._replace(pull=self.pull[:, :count], priors=self.priors[:, :count])
 
     @property
