@@ -37,7 +37,7 @@ DOUBLE = ((0.5, 0.6, "right", "left"), (1.0, 1.1, "left", "right"))
 CONTINUOUS = (CorrectedForcePlates(), CorrectedForcePlates("smoothstep"), SmoothTransition())
 WITH_PLATES = (*CONTINUOUS[:2], CorrectedForcePlates("half"), LeastCorrection({"left": 3.0}))
 SEEDS = st.integers(0, 2**32 - 1)
-MANY = settings(max_examples=40, deadline=None)
+MANY = settings(max_examples=12, deadline=None)
 
 
 def rows(wrench):
