@@ -3,7 +3,7 @@ units."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.scaling import Scaling
 from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.status import Solve
 
 #: Change of the scaled objective with a trajectory of size 1, per node, at most: the barriers of
 #: bounds are sums over nodes.
@@ -76,6 +78,15 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
         convex = _CONVEX_MISFIT if problem.symbolic.objective.least_squares else _CONVEX
         return Scaling(factor, of_variables, of_constraints, first_barrier(problem), convex)
+
+
+def if_met(problem: Discretisation, start: Array, solution: Solution) -> Solution:
+    """A solution from the guess `start`, no success if an equation is not met; see `unmet`."""
+    equation = unmet(problem, start, solution.free_vector) if solution.success else ""
+    if not equation:
+        return solution
+    status = Solve.UNMET
+    return replace(solution, status=status, message=status.said(equation=equation))
 
 
 def unmet(problem: Discretisation, start: Array, z: Array) -> str:

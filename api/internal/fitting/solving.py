@@ -24,7 +24,7 @@ from kinesym.internal.fitting.certificate import told
 from kinesym.internal.fitting.curvature import Curvature, Multipliers, multipliers_of, prior_squares
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.marginal_fit import marginal, standard_errors
-from kinesym.internal.fitting.scaling import scaling, unmet
+from kinesym.internal.fitting.scaling import if_met, scaling
 from kinesym.internal.fitting.solution_grid import fits, on_grid_of
 from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.why import why
@@ -133,10 +133,7 @@ class Solver:
         solution = reduce(after, solutions)
         if len(made) == SOLVES and not last.status.success:
             solution = replace(solution, message=NEVER)
-        if last.status.success and (equation := unmet(problem, z, last.z)):
-            status = Solve.UNMET
-            solution = replace(solution, status=status, message=status.said(equation=equation))
-        return problem, solution, last.workspace
+        return problem, if_met(problem, z, solution), last.workspace
 
     def _multipliers(self, guess: Any) -> Multipliers | None:
         """Multipliers of a guess that is a solution of a problem with the same free vector; else

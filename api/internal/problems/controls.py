@@ -41,8 +41,9 @@ def held(
     every : time [s] for which it is constant, from the start of each trial on (with an unknown
     duration a share of that); there must be nodes at the ends of these times, and more between
     where the states need them. max_rate : the most that it changes from one value to the next, over
-    the time for which it had the former [1/s]. What conditions and costs have of it at the end is
-    its last value. Raises `ValueError` for what is not positive, and for bounds that are none.
+    the time for which it had the former [1/s]. Moving bounds hold until the next node, path
+    conditions at its node and stages. What conditions and costs have of it at the end is its last
+    value. Raises `ValueError` for what is not positive, and for bounds that are none.
     """
     pair, span = _pair(low, high, "ks.held"), _positive(every, "every of ks.held")
     return Held(*pair, span, _rate(max_rate, "ks.held"))

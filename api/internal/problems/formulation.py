@@ -26,16 +26,11 @@ import numpy as np
 import sympy as sp
 
 from kinesym.internal.problems.controls import Step, controls, instants_of
-from kinesym.internal.problems.end_of_motion import at_the_end
 from kinesym.internal.problems.equation_delays import bounds_of_delays, lags_of, with_delays
 from kinesym.internal.problems.fixed_values import fixed_values
 from kinesym.internal.problems.free_history import FreeHistory, free_history
 from kinesym.internal.problems.homotopy import with_homotopy
-from kinesym.internal.problems.input_ends import (
-    held_to_the_end,
-    links_of_changes,
-    with_jumps,
-)
+from kinesym.internal.problems.input_ends import with_ends
 from kinesym.internal.problems.integral_conditions import with_integrals
 from kinesym.internal.problems.interior_conditions import Moment, check_within, with_moments
 from kinesym.internal.problems.known_events_collocation import (
@@ -197,24 +192,12 @@ def _integrals(draft: Draft) -> Draft:
 
 
 def _conditions(draft: Draft) -> Draft:
-    """Check trials and conditions; make of each condition an expression with bounds per trial, and
-    of contacts between phases forces."""
-    links = [*draft.phases.links, *links_of_changes(draft.steps, draft.trials)]
-    asked = (draft.path, draft.boundary, draft.steps, draft.moments, links)
+    """Check trials; make of conditions expressions with bounds per trial, of contacts forces."""
+    asked = (draft.path, draft.boundary, draft.steps, draft.moments, draft.phases.links)
     made = posed(draft.system, draft.trials, draft.unknown_inputs, *asked)
-    made = draft.phases.joined(made)
-    objective = made.objective if draft.objective is None else draft.objective
-    return replace(draft, posed=made, objective=objective)
-
-
-def _ends(draft: Draft) -> Draft:
-    """Take terminal costs at the end of a motion in phases, held inputs to the ends of trials, and
-    costs of changes from phase to phase."""
-    given = draft.posed
-    made, objective = at_the_end(given, draft.question.objective, draft.objective, draft.trials)
-    steps = held_to_the_end(made, objective, draft.followed)
-    objective = with_jumps(objective, draft.steps, made.links)
-    return replace(draft, posed=replace(made, steps=steps), steps=steps, objective=objective)
+    about = (draft.objective, draft.question.objective, draft.trials, draft.followed)
+    made, objective = with_ends(made, *about)
+    return replace(draft, posed=draft.phases.joined(made), steps=made.steps, objective=objective)
 
 
 def _delays(draft: Draft) -> Draft:
@@ -292,7 +275,6 @@ REWRITES: Sequence[Callable[[Draft], Draft]] = (
     _moments,
     _integrals,
     _conditions,
-    _ends,
     _delays,
     _parameters,
     _jumps,

@@ -12,6 +12,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.internal.problems.controls import Held, Step
+from kinesym.internal.problems.end_of_motion import at_the_end
 from kinesym.internal.problems.phases import Phases, Posed, Row
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.bounds import RateLimits, pieces
@@ -19,6 +20,20 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
+
+
+def with_ends(
+    made: Posed, objective: Any, given: Any, trials: Any, sums: Collection[str]
+) -> tuple[Posed, Any]:
+    """The problem and its objective, with terminal costs at the end of a motion in phases, held
+    inputs to the ends of trials, and limits and costs of changes from phase to phase. given : the
+    objective as it was asked for. sums : see `held_to_the_end`."""
+    meant = made.objective if objective is None else objective
+    links = links_of_changes(made.steps, trials)
+    whole, paid = at_the_end(made, given, meant, trials)
+    whole = replace(whole, links=[*whole.links, *links])
+    steps = held_to_the_end(whole, paid, sums)
+    return replace(whole, steps=steps), with_jumps(paid, made.steps, links)
 
 
 def held_to_the_end(made: Posed, objective: Any, sums: Collection[str]) -> list[Step]:
