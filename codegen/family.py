@@ -297,8 +297,8 @@ class Points:
         return Lowering(self.graph, {**table, **self._parameters()}, self.problem.tables)(e)
 
     def determined(self, at: At, rates: bool) -> tuple[At, list[int]]:
-        """This point, and x' if there are to be `rates`; algebraic states are with x', or where
-        measurements follow jumps, what the equations tell there.
+        """Values at this point, and x' if there are to be `rates`; algebraic states are with x', or
+        where measurements follow jumps, what the equations tell there.
 
         Raises `ValueError` if they do not tell it in closed form.
         """
@@ -319,7 +319,11 @@ class Points:
             what = (
                 f"{', '.join(solved)} at jumps of inputs" if solved else "outputs with x' at nodes"
             )
-            remedy = "leave the samples there out (NaN)" if solved else "use ks.Collocation"
+            remedy = "use ks.Collocation"
+            if solved:
+                remedy = "leave the samples there out (NaN)"
+            if solved and model.index.value == 2:
+                remedy += ", or take model.reduced_index()"
             why = str(error)
             for x in map(name_of, algebraic):
                 why = why.replace(f"{x}'", x)

@@ -132,7 +132,7 @@ class Problem:
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
     moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = ()
     resets: Resets = NO_RESETS
-    solved: frozenset[str] = frozenset()
+    solved: Collection[str] = frozenset()
 
     def __post_init__(self) -> None:
         for f in fields(self):
