@@ -239,6 +239,12 @@ class Switching(Status):
         "(stop=True where what shrinks is small enough), or make what follows a mode of its own, "
         "as v_stop does for contacts; there {there}",
     )
+    PASSED = (
+        "passed",
+        "the guard of {event} stood at zero from the start, and what happened at t = {when:.6g} s "
+        "took it beyond, which is no crossing: if it is to happen there, begin a little before "
+        "zero, by 1e-9 of its size",
+    )
     UNSEEN = (
         "unseen",
         "the guard of {event} changes so fast near t = {when:.6g} s that it may have crossed zero "

@@ -84,8 +84,11 @@ def explain(run: RawTrajectory) -> str:
 
 
 def _unseen(run: RawTrajectory) -> str:
-    """Message on zeros of guards that may have been missed between samples; empty if there
-    are none."""
+    """Message on zeros of guards that may have been missed between samples, or that events left
+    from the start on; empty if there are none."""
+    passed, when = run.run.passed
+    if passed >= 0:
+        return Switching.PASSED.said(event=run.ivp.about.events[passed].name, when=when)
     beyond, when, number = run.run.unseen
     if not beyond:
         return ""
@@ -152,8 +155,9 @@ def _remedy(happened: Sequence[EventRecord], per_second: int) -> str:
     """Remedy against chattering of contacts, or of events."""
     if any(event.kind == "event" for event in happened[-2:]):
         return (
-            "give events that switch back and forth a larger scale, or guards further apart; if they "
-            f"are meant to be so frequent, raise per_second of the Hybrid, which is {per_second}"
+            "give events that switch back and forth a larger scale, or guards further apart; "
+            "if they are meant to be so frequent, raise per_second of the Hybrid, which is "
+            f"{per_second}"
         )
     return "raise v_stop, or set restitution 0"
 

@@ -368,6 +368,27 @@ def test_bounces_that_accumulate(options, e):
         np.testing.assert_allclose(times(run)[: len(exact)], exact, rtol=1e-8)
 
 
+def test_balls_that_touch_from_the_start():
+    """That is no crossing when another event pushes them together, which is said."""
+    places, speeds = ks.dynamicsymbols("a b c"), ks.dynamicsymbols("u v w")
+    (a, b, c), (u, v, w) = places, speeds
+    rates = [z.diff(t) - s for z, s in zip(places, speeds, strict=True)]
+    model = ks.Model("cradle", [*places, *speeds], [], [], [*rates, *(s.diff(t) for s in speeds)])
+    left, right = (
+        kh.Event(*hit, -1, resets=swap)
+        for hit, swap in ((("left", b - a), {u: v, v: u}), (("right", c - b), {v: w, w: v}))
+    )
+    cradle, start = (
+        kh.Hybrid(model, events=[left, right]),
+        {a: -1.0, b: 0.0, u: 1.0, v: 0.0, w: 0.0},
+    )
+    with pytest.warns(UserWarning, match="guard of right stood at zero from the start, .* t = 1 s"):
+        ks.simulate(cradle, [0.0, 3.0], {**start, c: 0.0})
+    run = ks.simulate(cradle, [0.0, 3.0], {**start, c: 1e-9})
+    assert not run.message and [e.name for e in run.events] == ["left", "right"]
+    assert run["c"][-1] == pytest.approx(2.0) and run["b"][-1] == pytest.approx(0.0, abs=2e-9)
+
+
 def test_equal_balls_that_bounce_at_once():
     """Accumulate as one does; events at one time count once."""
     heights, speeds = ks.dynamicsymbols("a b c"), ks.dynamicsymbols("u v w")
