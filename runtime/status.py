@@ -179,7 +179,8 @@ class Stepping(Status):
     )
     STIFF = (
         "stiff",
-        "stiff: more than 1e7 steps are needed {place}; {cause}",
+        "stiff: more than 1e7 steps are needed {place}; {cause}. Equations that jump, as sign(x), "
+        "need them where the motion slides along the jump: smooth it, as with ks.smooth_step",
     )
     STEP = (
         "small step",
@@ -243,6 +244,12 @@ class Switching(Status):
         "accumulate at t = {limit:.9g} s, beyond which there is no motion. End the run before "
         "(stop=True where what shrinks is small enough), or make what follows a mode of its own, "
         "as v_stop does for contacts; there {there}",
+    )
+    PASSED = (
+        "passed",
+        "the guard of {event} stood at zero from the start, and what happened at t = {when:.6g} s "
+        "took it beyond, which is no crossing: if it is to happen there, begin a little before "
+        "zero, by 1e-9 of its size",
     )
     UNSEEN = (
         "unseen",

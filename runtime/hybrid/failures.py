@@ -23,6 +23,8 @@ from kinesym.runtime.status import Switching
 HYSTERESIS = 2.0**-26
 #: Interval between events that is more than rounding, as a share of their time.
 SEEN = 1e-10
+#: Interval between events that happen at one time, as a share of it.
+TOGETHER = 1e-13
 #: Last intervals that may be dominated by rounding all the same.
 _NOISY = 12
 #: Time since the last entry of the log after which located events have changed nothing [s].
@@ -77,12 +79,16 @@ def explain(run: RawTrajectory) -> str:
         if status is Switching.SLIDES:
             return status.said(names=who, at=at, there=there)
     event = happened[-1].name if happened else "an event"
-    return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
+    remedy = _remedy(happened, ivp.per_second)
+    return status.said(at=at, there=there, event=event, remedy=remedy, last=last)
 
 
 def _unseen(run: RawTrajectory) -> str:
-    """Message on zeros of guards that may have been missed between samples; empty if there
-    are none."""
+    """Message on zeros of guards that may have been missed between samples, or that events left
+    from the start on; empty if there are none."""
+    passed, when = run.run.passed
+    if passed >= 0:
+        return Switching.PASSED.said(event=run.ivp.about.events[passed].name, when=when)
     beyond, when, number = run.run.unseen
     if not beyond:
         return ""
@@ -93,6 +99,7 @@ def _unseen(run: RawTrajectory) -> str:
 def accumulation(times: Array) -> tuple[float, float] | None:
     """Accumulation point of events (Zeno behaviour): its time, and the ratio of an interval to the
     one before, the mean over a cycle of up to four; None if intervals do not shrink so."""
+    times = times[np.append(True, np.diff(times) > TOGETHER * np.abs(times[1:]))]
     gaps = np.diff(times)
     seen = np.flatnonzero(gaps > SEEN * np.abs(times[1:]))
     for end in seen[: -_NOISY - 1 : -1] + 1:  # the last ones may be rounding
@@ -144,10 +151,14 @@ def _buried(ivp: HybridIVP, state: HybridState) -> tuple[str, float] | None:
     return None
 
 
-def _remedy(happened: Sequence[EventRecord]) -> str:
+def _remedy(happened: Sequence[EventRecord], per_second: int) -> str:
     """Remedy against chattering of contacts, or of events."""
     if any(event.kind == "event" for event in happened[-2:]):
-        return "give events that switch back and forth a larger scale, or guards further apart"
+        return (
+            "give events that switch back and forth a larger scale, or guards further apart; "
+            "if they are meant to be so frequent, raise per_second of the Hybrid, which is "
+            f"{per_second}"
+        )
     return "raise v_stop, or set restitution 0"
 
 

@@ -112,6 +112,8 @@ cdef extern from "hybrid/hybrid.h" nogil:
         double unseen
         double unseen_time
         int unseen_event
+        int passed_event
+        double passed_time
         ptrdiff_t steps
         ptrdiff_t rejected
         ptrdiff_t calls
@@ -258,7 +260,7 @@ cdef class HybridRun:
             raise ValueError(f"{self.tables} numbers of tables do not follow the parameters")
         r.segment = r.node = r.logged = r.taped = 0
         r.steps = r.rejected = r.calls = 0
-        r.step = 0.0
+        r.step, r.passed_event = 0.0, -1
         r.interrupted, r.whom = _asked, <void *>self
         r.points.law = ints(arrays["law"], (count,), "law")
         r.points.tangent = ints(arrays["tangent"], (count,), "tangent")
@@ -375,6 +377,12 @@ cdef class HybridRun:
         """Largest value by which a guard may have been beyond zero between two looks unseen; its time
         [s], and the number of the event."""
         return self.run.unseen, self.run.unseen_time, self.run.unseen_event
+
+    @property
+    def passed(self):
+        """First event whose guard stood at zero from the start until another event took it beyond, which
+        was no crossing; -1 if there is none. Its time."""
+        return self.run.passed_event, self.run.passed_time
 
     @property
     def work(self):

@@ -360,6 +360,29 @@ def test_event_mode(bouncing):
     assert row.tolist() == [1.0, 3.0]
 
 
+def test_what_another_event_arms_at_the_same_time(tmp_path):
+    """Happens in steps and in event mode; not what has crossed before."""
+    y, on = ks.dynamicsymbols("y on")
+    model = ks.Model("tie", [x, y], [on], [], [x.diff(ks.t) - 1, y.diff(ks.t) + 0 * on])
+    arms = Event("arms", x - 1, 1, sets={on: 1})
+    for level, resets in ((1.0, 10.0), (0.999, 0.0)):
+        armed = Event("armed", x - level, 1, resets={y: y + 10}, when=on - 0.5)
+        system = Hybrid(model, {on: 0}, [arms, armed])
+        path, description = exported(system, tmp_path / f"{level}", step=0.3)
+        fmu = Instance(path, description, tmp_path / f"{level} there").begin(steps=True).run()
+        assert not fmu.advance(0.0, 2.0) and fmu.get(["y"])[0] == resets
+        fmu.begin(steps=False).set({"x": 0.5})
+        fmu.run()
+        indicators, flags = np.empty(2), [ctypes.c_bool() for _ in range(5)]
+        for time in (0.6, 0.9, 1.0):
+            fmu.call("SetTime", ctypes.c_double(time))
+            fmu.call("SetContinuousStates", *_array(Vector([time, 0.0])))
+            fmu.call("GetEventIndicators", *_array(indicators))
+        fmu.call("EnterEventMode")
+        fmu.call("UpdateDiscreteStates", *map(ctypes.byref, (*flags, ctypes.c_double())))
+        assert fmu.get(["y"])[0] == resets
+
+
 def test_modes_and_levels(tmp_path):
     """As the simulation with events, by steps that end at them."""
     path, description = exported(thermostat(), tmp_path / "fmu", initial={x: 17.0}, step=0.05)

@@ -368,6 +368,51 @@ def test_bounces_that_accumulate(options, e):
         np.testing.assert_allclose(times(run)[: len(exact)], exact, rtol=1e-8)
 
 
+def test_balls_that_touch_from_the_start():
+    """That is no crossing when another event pushes them together, which is said."""
+    places, speeds = ks.dynamicsymbols("a b c"), ks.dynamicsymbols("u v w")
+    (a, b, c), (u, v, w) = places, speeds
+    rates = [z.diff(t) - s for z, s in zip(places, speeds, strict=True)]
+    model = ks.Model("cradle", [*places, *speeds], [], [], [*rates, *(s.diff(t) for s in speeds)])
+    left, right = (
+        kh.Event(*hit, -1, resets=swap)
+        for hit, swap in ((("left", b - a), {u: v, v: u}), (("right", c - b), {v: w, w: v}))
+    )
+    cradle, start = (
+        kh.Hybrid(model, events=[left, right]),
+        {a: -1.0, b: 0.0, u: 1.0, v: 0.0, w: 0.0},
+    )
+    with pytest.warns(UserWarning, match="guard of right stood at zero from the start, .* t = 1 s"):
+        ks.simulate(cradle, [0.0, 3.0], {**start, c: 0.0})
+    run = ks.simulate(cradle, [0.0, 3.0], {**start, c: 1e-9})
+    assert not run.message and [e.name for e in run.events] == ["left", "right"]
+    assert run["c"][-1] == pytest.approx(2.0) and run["b"][-1] == pytest.approx(0.0, abs=2e-9)
+
+
+def test_equal_balls_that_bounce_at_once():
+    """Accumulate as one does; events at one time count once."""
+    heights, speeds = ks.dynamicsymbols("a b c"), ks.dynamicsymbols("u v w")
+    rates = [h.diff(t) - s for h, s in zip(heights, speeds, strict=True)]
+    model = ks.Model(
+        "balls", [*heights, *speeds], [], [], [*rates, *(s.diff(t) + G for s in speeds)]
+    )
+    hits = [
+        kh.Event(f"hit {h}", h, resets={s: -s / 2}) for h, s in zip(heights, speeds, strict=True)
+    ]
+    start = {**dict.fromkeys(heights, 0.5), **dict.fromkeys(speeds, 0.0)}
+    run = ended(kh.Hybrid(model, events=hits), [0.0, 2.0], start)
+    assert f"accumulate at t = {3.0 / np.sqrt(G):.4f}"[:-1] in run.message
+    assert "shrink by 0.5" in run.message
+
+
+def test_a_clock_that_is_too_fast():
+    tick = kh.Event("tick", x - 2e-4, 1, resets={x: x - 2e-4})
+    run = ended(kh.Hybrid(LINE, events=[tick]), [0.0, 0.5], {x: 0.0})
+    assert "raise per_second of the Hybrid, which is 1000" in run.message
+    run = ks.simulate(kh.Hybrid(LINE, events=[tick], per_second=6000), [0.0, 0.5001], {x: 0.0})
+    assert len(run.events) == 2500 and not run.message
+
+
 def test_a_ball_that_does_not_bounce():
     ball, values = bouncing(0.0)
     run = ended(ball, [0.0, 1.0], {y: 1.0, v: 0.0}, values)

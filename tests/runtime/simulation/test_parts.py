@@ -100,6 +100,7 @@ def test_stiff_models_end_in_words(monkeypatch):
     with pytest.warns(UserWarning, match="stiff: more than 1e7 steps .* between t = 0 and 2 s"):
         run = ks.simulate(free, [0.0, 2.0], {x: 1.0}, stiff, method="dormand-prince")
     assert "use method='radau-5', or looser tolerances" in run.message
+    assert "jump, as sign(x)" in run.message
     assert run.time.tolist() == [0.0]
     again = ks.simulate(free, [0.0, 2.0], {x: 1.0}, stiff, method="backward-euler")
     assert again["x"][-1] == pytest.approx(np.cos(2.0), abs=1e-6) and not again.message

@@ -94,12 +94,6 @@ static const double *guards(const ks_instance *s) { return s->values + KS_N_OUTP
 
 static bool armed(const ks_instance *s, int k) { return guards(s)[KS_N_EVENTS + k] > 0.0; }
 
-const char *ks_indicators(ks_instance *s, double *out) {
-    const char *complaint = know_values(s);
-    for (int k = 0; k < KS_N_EVENTS && !complaint; k++) out[k] = armed(s, k) ? guards(s)[k] : 1.0;
-    return complaint;
-}
-
 /* The group of a value reference, and the number in it; KS_GROUPS if there is none */
 static ks_group place(size_t reference, size_t *number) {
     ks_group group = KS_TIME;
@@ -250,13 +244,37 @@ const char *ks_completed(ks_instance *s) {
 /* Whether a guard has come to zero, or beyond, from the side where it was at the last event */
 static bool crosses(const ks_instance *s, int k) {
     const double guard = guards(s)[k];
-    if (!armed(s, k)) return false;
     if (s->now.above[k]) return guard < 0.0 || (guard <= 0.0 && !s->now.rests[k]);
     return guard > 0.0 || (guard >= 0.0 && !s->now.rests[k]);
 }
 
-static bool happens(const ks_instance *s, int k) {
+const char *ks_indicators(ks_instance *s, double *out) {
+    const char *complaint = know_values(s);
+    for (int k = 0; k < KS_N_EVENTS && !complaint; k++) {
+        out[k] = armed(s, k) ? guards(s)[k] : 1.0;
+        if (!crosses(s, k))
+            s->now.seen[k] = s->now.time, s->now.was[k] = guards(s)[k];
+    }
+    return complaint;
+}
+
+static bool comes(const ks_instance *s, int k) {
     return crosses(s, k) && ks_events[k].direction != (s->now.above[k] ? 1 : -1);
+}
+
+static bool happens(const ks_instance *s, int k) { return armed(s, k) && comes(s, k); }
+
+/* Whether a guard comes now, on a line since an importer last looked at it; steps of co-simulation end there */
+static bool comes_now(const ks_instance *s, int k) {
+    if (!comes(s, k) || armed(s, k) || s->steps) return comes(s, k);
+    const double beyond = fabs(guards(s)[k]), since = s->now.time - s->now.seen[k];
+    return beyond * since <= NO_TIME * (beyond + fabs(s->now.was[k]));
+}
+
+/* What has crossed unheard is no crossing at the time of an event after it */
+static void forget_unarmed(ks_instance *s) {
+    for (int k = 0; k < KS_N_EVENTS; k++)
+        if (!armed(s, k)) note_side(s, k);
 }
 
 static void happen(ks_instance *s, const ks_event *event, bool *moved) {
@@ -285,7 +303,7 @@ const char *ks_update(ks_instance *s, bool *moved, bool *ends) {
     const char *complaint = know_values(s);
     *moved = *ends = false;
     for (int k = 0; k < KS_N_EVENTS && !complaint; k++) {
-        due[k] = happens(s, k);
+        due[k] = comes_now(s, k); /* one that is not armed waits for one before it that arms it */
         s->now.above[k] ^= crosses(s, k);
     }
     for (int count = 0; count <= MOST_AT_ONCE && !complaint; count++) {
@@ -298,7 +316,7 @@ const char *ks_update(ks_instance *s, bool *moved, bool *ends) {
             note_sides(s);
             return NULL;
         }
-        due[next] = false;
+        for (int k = 0; k <= next; k++) due[k] = false; /* those before it have had their turn */
         if (crowds(&s->now, next)) return "events come ever faster; end the run before, by a stop";
         *ends |= ks_events[next].stop != 0;
         happen(s, ks_events + next, moved);
@@ -374,6 +392,9 @@ static const char *step_to_event(ks_instance *s, double *length, bool *ends) {
         if ((complaint = step(s, &from, length_now))) return complaint;
     }
     *length = after;
+    if (found && before > 0.0 && (complaint = step(s, &from, before))) return complaint;
+    if (found && before > 0.0 && (complaint = know_values(s))) return complaint;
+    if (!found || before > 0.0) forget_unarmed(s);
     if (found && (complaint = step(s, &from, after))) return complaint;
     return ks_update(s, &moved, ends);
 }

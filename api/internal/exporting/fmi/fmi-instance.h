@@ -72,6 +72,7 @@ typedef struct {
     ks_phase phase;
     /* Where guards were at the last event: above zero, or, then, at zero still */
     bool above[KS_N_EVENTS + 1], rests[KS_N_EVENTS + 1];
+    double seen[KS_N_EVENTS + 1], was[KS_N_EVENTS + 1]; /* when guards were last seen there, and what they were */
     /* Events that have just happened; when each did last, and how often within no time to speak of */
     bool came[KS_N_EVENTS + 1];
     double last[KS_N_EVENTS + 1];

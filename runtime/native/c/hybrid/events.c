@@ -161,6 +161,14 @@ static int look_around(work *w) {
     return 1;
 }
 
+/* Whether an event that is armed has never happened: its guard has been at zero since the start */
+static int waits_since_start(const work *w, ptrdiff_t k) {
+    const hybrid_run *r = w->r;
+    for (ptrdiff_t e = 0; e < r->logged; e++)
+        if (r->log_kind[e] == KS_LOG_EVENT && r->log_index[e] == (int)k) return 0;
+    return !w->begins && w->now[ks_watches(r) + k] > 0.0;
+}
+
 /* A guard takes the side to which it goes. One that its own event sends back, or stops at zero, and that
  * leaves it beyond at once, has not passed: it would happen again and again. */
 static void take_side(work *w, ptrdiff_t k) {
@@ -168,6 +176,9 @@ static void take_side(work *w, ptrdiff_t k) {
     if (r->armed[k] != UNKNOWN) return;
     const int sets = r->first_target[k + 1] > r->first_target[k], near = w->near[k];
     r->armed[k] = near ? w->way[k] : w->now[k] > 0.0 ? ABOVE : BELOW;
+    const int beyond = r->armed[k] != UNKNOWN && of_direction(r, k, -r->armed[k]);
+    if (beyond && near && w->happened > 0 && r->passed_event < 0 && waits_since_start(w, k))
+        r->passed_event = (int)k, r->passed_time = r->t;
     if (near && sets && w->came[k] * w->way[k] < 0 && w->by_rate[k] != w->way[k]) w->endless = 1;
 }
 

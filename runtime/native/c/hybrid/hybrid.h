@@ -87,6 +87,9 @@ typedef struct {
     /* how far beyond zero a guard may have been between two looks, at most; when and which */
     double unseen, unseen_time;
     int unseen_event;
+    /* a guard at zero from the start, which another event took beyond it, as no crossing; -1: none */
+    int passed_event;
+    double passed_time;
 
     ptrdiff_t steps, rejected, calls, pause;
     int (*interrupted)(void *); /* asked every now and then whether to stop; NULL: never */
