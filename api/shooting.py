@@ -35,6 +35,7 @@ from kinesym.internal.problems.shooting_checks import warn_of_kinks
 from kinesym.internal.problems.trial_starts import with_symbols_of_starts
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import check_finite, check_std
+from kinesym.runtime.nlp.bounds import middle
 from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.fit import Fit, vector_of_guess
@@ -227,7 +228,12 @@ class Shooting(Displayed):
         unknowns, (low, high) = self._given.unknowns, self.bounds
         q, given = self._guessed(guess)
         if not (np.isfinite(q) & (q >= low) & (q <= high)).all():  # as nearly never
+            made_up = np.isnan(q)
             q = within(q, self.bounds, given, unknowns.names.__getitem__)
+            for k in np.flatnonzero(unknowns.owned.log & made_up[: len(unknowns.parameters)]):
+                if q[k] <= 0.0:  # it has a logarithm, as for collocation
+                    with np.errstate(divide="ignore"):
+                        q[k] = np.exp(middle(*np.log([low[k], high[k]])))
         check_positive(unknowns.owned, q[: len(unknowns.parameters)])
         return q
 

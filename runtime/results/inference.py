@@ -55,7 +55,7 @@ class Pulls(NamedTuple):
     limits: Collection[str] = ()
 
     def of_first(self, count: int) -> Pulls:
-        """Part on the first so many estimates."""
+        """Pulls on so many estimates, the first ones."""
         return self._replace(pull=self.pull[:, :count], priors=self.priors[:, :count])
 
     @property

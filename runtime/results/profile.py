@@ -77,7 +77,8 @@ class HeldQuantity(NamedTuple):
     of the vector. ahead : d vector / d g, all else following. at : g of a vector, NaN where it has
     none. solved : from a guess, a neighbour and a spring the vector where J with that spring is
     least, J there without it, and multipliers; None if it is not found. log : whether g is the
-    logarithm of what is shown; the error is that of the latter.
+    logarithm of what is shown; the error is that of the latter. scaled : whether standard
+    deviations are among the unknowns, so that J has their logarithms.
     """
 
     best: ProfilePoint
@@ -88,6 +89,7 @@ class HeldQuantity(NamedTuple):
     at: Callable[[Array], float]
     solved: Callable[[Array, ProfilePoint, Spring], tuple[Array, float, Any] | None]
     log: bool = False
+    scaled: bool = False
 
     @property
     def own_error(self) -> float:
@@ -127,9 +129,13 @@ class HeldQuantity(NamedTuple):
 def profiled(name: str, of: HeldQuantity, about: Uncertainty, level: float) -> Profile:
     """Profile of a quantity, see `kinesym.runtime.statistics.profile.rises`. The target is the
     square of the quantile of Student's t, of chi-square with one degree of freedom where the
-    variance of samples is given."""
+    variance of samples is given. Where J has the logarithm of a standard deviation that follows,
+    so much of it that the squares rise by the target times their variance: of linear models whose
+    samples share it, profiles are intervals by Student's t then."""
     natural = np.exp if of.log else np.asarray
     estimate, target = of.shown(of.best.value), about.quantile(level) ** 2
+    if of.scaled:
+        target = about.freedom * float(np.log1p(target / about.freedom))
     held = partial(of.held, variance=about.variance)
     found = rises(of.best, of.own_error, of.limits, held, target, about.variance, of.shown)
     return Profile(

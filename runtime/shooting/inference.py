@@ -231,7 +231,9 @@ class ShootingInference:
             return (q, self.trials.cost(q), None) if good else None
 
         best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
-        return HeldQuantity(best, error, limits, self.task.bounds, ahead, at, solved)
+        scaled = bool(self.task.estimation.taken)
+        about = (best, error, limits, self.task.bounds, ahead, at, solved)
+        return HeldQuantity(*about, scaled=scaled)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""

@@ -181,6 +181,31 @@ def test_estimates_against_scipy(limit):
             assert row.standard_error == pytest.approx(other[name].standard_error, rel=0.3)
 
 
+@pytest.mark.parametrize("way", ["collocation", "shooting"])
+def test_profiles_of_a_line_with_an_unknown_std_are_intervals_of_students_t(way):
+    """In closed form, of few samples: slope, start and std leave six degrees of freedom."""
+    time = np.linspace(0.0, 2.0, 9)
+    data = 1.0 + 0.5 * time + 0.1 * np.random.default_rng(1).standard_normal(9)
+    model = ks.Model("line", [y], [], [k], [y.diff(ks.t) - k])
+    trial, unknown = (
+        ks.Experiment(time, measurements={y: data}, std={y: a}),
+        {k: None, a: (0.01, 1)},
+    )
+    problem = (
+        ks.Collocation(model, trial, unknown, scheme="trapezoid")
+        if way == "collocation"
+        else ks.Shooting(model, trial, unknown, initial={y: None})
+    )
+    fit = problem.solve({k: 0.4, a: 0.1, y: 1.0})
+    rows = np.column_stack([time, np.ones(9)])
+    best, [squares], *_ = np.linalg.lstsq(rows, data)
+    error = np.sqrt(squares / 6 * np.linalg.inv(rows.T @ rows)[0, 0])
+    half = scipy.stats.t.ppf(0.975, 6) * error
+    found = fit.profile("k")
+    assert (found.low, found.high) == pytest.approx((best[0] - half, best[0] + half), rel=1e-4)
+    assert fit.standard_errors()["k"] == pytest.approx(error, rel=1e-5)
+
+
 def test_student_against_scipy():
     """Noise of Student's distribution whose scale follows the motion: likelihood, derivatives,
     estimates, intervals, influences, in collocation and shooting."""

@@ -422,3 +422,18 @@ def test_bad_input(arguments, words):
 def test_a_parameter_without_a_range():
     with pytest.raises(ValueError, match="parameter a is drawn between -inf and inf"):
         scales().multistart(guess={a: 0.0, b: 1e-6})
+
+
+def test_starts_of_a_positive_parameter_without_a_guess_are_those_of_collocation():
+    """Of a lognormal prior, and of a logarithmic scale without bounds: 1, and ranges about it."""
+    x, k, t = ks.dynamicsymbols("x"), sp.Symbol("k"), np.linspace(0.0, 3.0, 31)
+    decay = ks.Model("decay", [x], [], [k], [x.diff(ks.t) + k * x])
+    trial = ks.Experiment(t, measurements={x: 2.0 * np.exp(-1.3 * t)}, std={x: 0.1})
+    for unknown in (ks.lognormal(1.2, 1.5), ks.log_scale()):
+        shot = ks.Shooting(decay, trial, {k: unknown}, initial={x: 2.0})
+        other = ks.Collocation(decay, trial, {k: unknown}, boundary=[ks.at_start(x) - 2.0])
+        found, same = (each.multistart(3, seed=1) for each in (shot, other))
+        first, second = (np.sort(each.starts[:, 0]) for each in (found, same))
+        assert first == pytest.approx(second, rel=1e-9) and 1.0 in first
+        best = same.best.parameters["k"]
+        assert found.best.parameters["k"] == pytest.approx(best, rel=1e-2)

@@ -153,7 +153,8 @@ class CollocationInference:
             return (found.z, nlp.cost(found.z), found.multipliers) if good else None
 
         best = ProfilePoint(value, self.best.objective, 0.0, z, self.best.multipliers)
-        return HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, solved, log)
+        about = (best, error, limits, self.problem.bounds, ahead, at, solved, log)
+        return HeldQuantity(*about, scaled=bool(self.here.estimation.taken))
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
