@@ -81,8 +81,10 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
 
 
 def if_met(problem: Discretisation, start: Array, solution: Solution) -> Solution:
-    """A solution from the guess `start`, no success if an equation is not met; see `unmet`."""
-    equation = unmet(problem, start, solution.free_vector) if solution.success else ""
+    """A solution from the guess `start`, no success if it is the guess as it was and an equation is
+    not met; see `unmet`. A step meets equations, in whatever size."""
+    stayed = solution.success and solution.iterations == 0
+    equation = unmet(problem, start, solution.free_vector) if stayed else ""
     if not equation:
         return solution
     status = Solve.UNMET
@@ -100,10 +102,13 @@ def unmet(problem: Discretisation, start: Array, z: Array) -> str:
     if (told > 0.0).all():
         return ""
     with np.errstate(all="ignore"):
-        terms = _terms(problem, z, noise=0.0)
+        terms, (own, _) = _terms(problem, z, noise=0.0), _courses(layout)
+        mine, steepest = own[terms.example], np.zeros(own.max(initial=-1) + 1)
+        np.maximum.at(steepest, mine, terms.slopes)  # beside which others of the same are rounding
+        felt = np.where(terms.slopes > _NOISE * steepest[mine], terms.slopes, 0.0)
         known, largest = np.zeros((2, terms.equations))
         for found, size in ((known, told), (largest, np.maximum(told, given_sizes(problem, z)))):
-            np.maximum.at(found, terms.equation, terms.slopes * size[terms.example])
+            np.maximum.at(found, terms.equation, felt * size[terms.example])
     values, (low, high) = problem.constraints(z), problem.constraint_bounds
     left, begin = np.maximum(0.0, np.maximum(low - values, values - high)), 0
     for key, offset in layout.constraint_offsets.items():
