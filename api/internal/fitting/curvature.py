@@ -23,6 +23,7 @@ from kinesym.internal.problems.random_effects import numbers_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation, Residuals
 from kinesym.runtime.estimation.noise import with_noise
+from kinesym.runtime.estimation.priors import Priors, priors_by_name
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
@@ -364,7 +365,14 @@ def prior_squares(problem: Discretisation, z: Array) -> float:
     """Terms of priors at z, -2 log of their density but for a constant; those of random effects
     whose distribution is estimated are part of the likelihood."""
     layout = problem.layout
-    return problem.own_priors.cost(layout.owned.natural(layout.parameter_values(z)))
+    return own_priors(problem).cost(layout.owned.natural(layout.parameter_values(z)))
+
+
+def own_priors(problem: Discretisation) -> Priors:
+    """Priors but those of random effects whose distribution is estimated."""
+    drawn = {effect.name for effect in problem.population.effects}
+    own = {name: p for name, p in problem.priors.items() if name not in drawn}
+    return priors_by_name(problem.layout.owned.members, own, 1.0)
 
 
 def merit_at(problem: Discretisation, z: Array) -> float:

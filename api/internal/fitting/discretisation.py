@@ -305,14 +305,6 @@ class Discretisation:
         return priors_by_name(self.layout.owned.members, self.priors, 1.0)
 
     @property
-    def own_priors(self) -> Priors:
-        """Priors but those of random effects whose distribution is estimated, which are part of the
-        likelihood."""
-        drawn = {effect.name for effect in self.population.effects}
-        own = {name: p for name, p in self.priors.items() if name not in drawn}
-        return priors_by_name(self.layout.owned.members, own, 1.0)
-
-    @property
     def kinks(self) -> Array:
         """Entries of parameters at the kinks of their priors, (r,); NaN where there is none."""
         return self.known_priors.entries_at_kinks(self.layout.owned)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from kinesym.internal.fitting.curvature import converged, interior, prior_squares
+from kinesym.internal.fitting.curvature import converged, interior, own_priors, prior_squares
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.marginal import Marginal
 from kinesym.internal.fitting.marginal_laplace import (
@@ -20,6 +21,7 @@ from kinesym.internal.problems.random_effects import numbers_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import Iteration
+from kinesym.runtime.results.likelihood import POSTERIOR, Likelihood
 from kinesym.runtime.results.solution import Solution
 
 
@@ -62,6 +64,14 @@ def marginal(
         chosen=chosen,
         report=report,
     )
+
+
+def of_samples(problem: Discretisation, whole: Likelihood, z: Array) -> Likelihood:
+    """Likelihood of the samples, from one times the density of priors at z."""
+    if not own_priors(problem):
+        return whole
+    value = whole.log_likelihood + 0.5 * prior_squares(problem, z)
+    return replace(whole, log_likelihood=value, kind=POSTERIOR)
 
 
 def standard_errors(problem: Discretisation, z: Array, known: Solution | None) -> Array:

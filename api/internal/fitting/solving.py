@@ -21,9 +21,9 @@ import numpy as np
 
 from kinesym.internal.fitting.absolute_values import solved_as, squared
 from kinesym.internal.fitting.certificate import told
-from kinesym.internal.fitting.curvature import Curvature, Multipliers, multipliers_of, prior_squares
+from kinesym.internal.fitting.curvature import Curvature, Multipliers, multipliers_of
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.marginal_fit import marginal, standard_errors
+from kinesym.internal.fitting.marginal_fit import marginal, of_samples, standard_errors
 from kinesym.internal.fitting.scaling import if_met, scaling
 from kinesym.internal.fitting.solution_grid import fits, on_grid_of
 from kinesym.internal.fitting.solution_record import solution_of
@@ -43,7 +43,6 @@ from kinesym.runtime.progress import Iteration, iteration_line
 from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import as_noisy
 from kinesym.runtime.results.kept import kept
-from kinesym.runtime.results.likelihood import POSTERIOR, Likelihood
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
@@ -218,7 +217,7 @@ class Solver:
             noise=noise,
             notes=[*solution.notes, *found.uncertainty.notes],
             uncertainty=[found.uncertainty],
-            likelihood=[_of_samples(whole, found.likelihood, solution.free_vector)],
+            likelihood=[of_samples(whole, found.likelihood, solution.free_vector)],
         )
         return told(whole, solution, problem)
 
@@ -237,14 +236,6 @@ def _solution(problem: Discretisation, found: Solved, seconds: float) -> Solutio
     about = (problem, found.z, "", () if solved else found.iterations)
     reasons = partial(why, *about, ended=True, solved=solved, unexplained=unexplained)
     return solution_of(problem, found, seconds, reasons)
-
-
-def _of_samples(problem: Discretisation, whole: Likelihood, z: Array) -> Likelihood:
-    """The likelihood of the samples, of one times the density of priors."""
-    if not problem.own_priors:
-        return whole
-    value = whole.log_likelihood + 0.5 * prior_squares(problem, z)
-    return replace(whole, log_likelihood=value, kind=POSTERIOR)
 
 
 def fitted_as(problem: Discretisation, z: Array, guess: Any, chosen: SolverOptions) -> Solution:
