@@ -310,9 +310,9 @@ class Trajectory(Series):
             columns = {name: column[inside] for name, column in columns.items()}
         log, again, time = self.event_log, self.again, self.time[here]
         if log is not None:
-            rows = ([row[here][-1] for row in self.states.values()],)
-            rows += ([self.inputs[name][here][-1] for name in log.modes],)
-            last = HybridState(float(time[-1]), *(np.array(row, dtype=np.float64) for row in rows))
+            x = np.array([row[here][-1] for row in self.states.values()], dtype=np.float64)
+            modes = np.array([self.inputs[name][here][-1] for name in log.modes], dtype=np.float64)
+            last = HybridState(float(time[-1]), x, modes)
             log = log.between(begin, end, float(self.time[0]), last)
             again = partial(_finer_between, again, begin, end) if again else None
         return replace(self, time=time, samples=columns, event_log=log, again=again, **groups)
