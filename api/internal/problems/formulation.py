@@ -141,8 +141,7 @@ def _events(draft: Draft) -> Draft:
 
 
 def _homotopy(draft: Draft) -> Draft:
-    """Add the parameter of homotopies to the model, and derive the observer that tracks the
-    record."""
+    """Add the parameter of homotopies, and derive the observer that tracks the record."""
     system = with_homotopy(draft.system, draft.objective, draft.boundary, draft.path)
     noisy = bool(draft.question.noise)
     made = asked_observer(system, draft.trials, draft.question.homotopy, noisy)
