@@ -72,7 +72,7 @@ POINTS = st.lists(
     max_size=3,
     unique_by=abs,
 )
-careful = settings(max_examples=150, deadline=None, derandomize=True)
+careful = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def digits(expression, point):

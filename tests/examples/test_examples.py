@@ -44,8 +44,16 @@ SMALL = {
 }
 
 #: As `test_gait_without_plates.py`; tracked with plates it runs always. Of the other one the gait
-#: and the picture are those of `test_walker_step.py`.
-LONG = {"gait_without_plates", "walker_step"}
+#: and the picture are those of `test_walker_step.py`. Of the others each has a sister that is shorter.
+LONG = {
+    "gait",
+    "gait_without_plates",
+    "posture_study",
+    "quiet_standing_sensitivities",
+    "standing_noise",
+    "video_to_torques",
+    "walker_step",
+}
 
 SCRIPTS = {*example_names(), *example_names(studies)}
 
