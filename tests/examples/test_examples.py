@@ -44,7 +44,8 @@ SMALL = {
 }
 
 #: As `test_gait_without_plates.py`; tracked with plates it runs always. Of the other one the gait
-#: and the picture are those of `test_walker_step.py`. Of the others each has a sister that is shorter.
+#: and the picture are those of `test_walker_step.py`. Each of the others has a sister
+#: that is shorter.
 LONG = {
     "gait",
     "gait_without_plates",
