@@ -16,6 +16,7 @@ from expressions import Expressions
 from jets import constant
 
 import kinesym as ks
+from kinesym.symbolic.derivation import all_atoms
 
 SPECIAL = [
     0.0,
@@ -259,6 +260,11 @@ def _conditions(rng, case, make):
         case.path.append(rng.choice(x).diff(ks.t) * make(1) + x[0])
     if rng.random() < 0.5:
         case.boundary = [ks.at_start(make(2)) - make.rng.choice([1, 2]) * ks.at_end(make(2))]
+    ends = [end.args[0] for e in case.boundary for end in e.atoms(ks.at_end)]
+    there = all_atoms(model.intermediates, sp.Tuple(case.terminal, *ends))
+    there = {u.name for u in model.inputs if u in there}
+    # what is held has a condition more where ends are about it
+    case.held = [name for name in case.held if name not in {*case.free_inputs} & there]
 
 
 def points(rng, case):
