@@ -96,6 +96,11 @@ class Pulsed:
             own[:] = row
         return found
 
+    @property
+    def said(self) -> str:
+        """Expression of the first pulse as messages show it."""
+        return self.pulses[0].said if self.pulses else self.trains[0].said
+
     def places_of_trains(
         self, begin: float, end: float, parameters: Mapping[str, float]
     ) -> list[tuple[Array, Array, float]]:

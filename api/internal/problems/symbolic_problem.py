@@ -19,6 +19,7 @@ from kinesym.internal.problems.parameters import Unknown, densities_of, labels_o
 from kinesym.internal.problems.table_checks import check_known_variables
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Contact, flags_of
 from kinesym.symbolic.model import Model
@@ -110,7 +111,10 @@ def symbolic_problem(
 
 def _at_jumps(problem: Problem, trials: Sequence[Experiment]) -> frozenset[str]:
     """Measurements with x' or algebraic states that have a sample where an input jumps with which
-    they do."""
+    they do; none where the equations have inputs without values at nodes, which tell them."""
+    inside = ({*problem.staged} - {*problem.late}) & {*problem.model.inputs}
+    if inside & all_atoms(problem.model.intermediates, sp.Tuple(*problem.model.equations)):
+        return frozenset()
     free = {name_of(u) for u in problem.unknown_inputs} & problem.held
     found = set[str]()
     for trial in trials:

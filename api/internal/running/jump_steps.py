@@ -94,7 +94,7 @@ def _at_pulses(
     times = times[(times > begin) & (times < end)]
     if len(times) > (_MOST_APART if given.members else _MOST_TIMES):
         warn(
-            f"{(*found.pulses, *found.trains)[0].said} is a narrow pulse or step of time, one of "
+            f"{found.said} is a narrow pulse or step of time, one of "
             f"{len(times)} times at which steps would end, too many: steps that choose their "
             "length may pass it unseen; simulate less time or fewer members at a time",
             stacklevel=4,

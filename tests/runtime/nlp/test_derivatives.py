@@ -82,7 +82,8 @@ def test_optimal_control(scheme, way):
     q0, q1, u0, u1 = model.states
     (F,) = model.inputs
     m0 = model.parameters[0]
-    integrand, terminal = F**2 * sp.exp(-ks.t) + m0 * sp.sin(q1), u0**2 * q1 * F + ks.t**3
+    last = u1 if held else F  # at the end of what is held there is a condition more
+    integrand, terminal = F**2 * sp.exp(-ks.t) + m0 * sp.sin(q1), u0**2 * q1 * last + ks.t**3
     path = [u0 * F - q1**2, sp.cos(q1) * ks.t, u0 + F**2]
     trial = random_trial(3, (), measured, free=free)
     problem = ks.Collocation(
@@ -93,13 +94,13 @@ def test_optimal_control(scheme, way):
         objective=ks.LeastSquares() + ks.Integral(integrand) + ks.Terminal(terminal),
         path=path,
         boundary=[
-            ks.at_start(q0 * u1 + q1**3) - m0 * ks.at_end(sp.sin(q1) * F),
+            ks.at_start(q0 * u1 + q1**3) - m0 * ks.at_end(sp.sin(q1) * last),
             ks.at_start(F * q0),
         ],
         unknown_inputs={"F": ks.held() if held else ks.linear() if linear else None},
     )
     boundary = [
-        lambda start, end: start(q0 * u1 + q1**3) - start(m0) * end(sp.sin(q1) * F),
+        lambda start, end: start(q0 * u1 + q1**3) - start(m0) * end(sp.sin(q1) * last),
         lambda start, end: start(F * q0),
     ]
     reference = Discretised(
@@ -122,15 +123,15 @@ def test_optimal_control(scheme, way):
     [*((True, scheme) for scheme in SCHEMES), (False, "lobatto-4")],
 )
 def test_costs_with_derivatives(scheme, free):
-    """Integral, path condition and measured output with x'; known inputs that are held, cubic, and
-    linear between times of their own."""
+    """Integral, path condition and measured output with x'; known inputs that are linear, also
+    between times of their own, and cubic."""
     plant = models.standing_plant()
     th_a, _, w_a, w_h = plant.states
     model = plant.substitute({}, outputs={"reaction": w_a.diff(ks.t) * th_a + plant.inputs[0]})
     integrand = (w_h.diff(ks.t) - plant.inputs[1]) ** 2 * plant.parameters[0] + ks.t * w_a
     path = [w_h.diff(ks.t) * th_a, plant.inputs[0] * w_a]
     measured = ["reaction", "omega_a"]
-    trial = random_trial(3, ["a", "T_a", "T_h"], measured, ["a"], ["T_a"], free, not free)
+    trial = random_trial(3, ["a", "T_a", "T_h"], measured, (), ["T_a"], free, not free)
     problem = ks.Collocation(
         model,
         trial,
@@ -158,8 +159,8 @@ def test_algebraic_states(scheme, free):
         outputs={"sum": w + x, "speed": x.diff(ks.t) * v, "root": sp.sqrt(x)},
         intermediates=[(w, y**2 * sp.exp(-x) + u)],
     )
-    integrand, terminal, path = w**2 * ks.t + v**2, y * x + u * v * ks.t, [w * x, x * v, z - u, x]
-    boundary = [ks.at_start(y * x) - k * ks.at_end(z + v), ks.at_end(u) * ks.at_start(u + w)]
+    integrand, terminal, path = w**2 * ks.t + v**2, y * x + u * ks.t, [w * x, x * v, z - u, x]
+    boundary = [ks.at_start(y * x + v) - k * ks.at_end(z), ks.at_end(u) * ks.at_start(u + w)]
     trial = random_trial(3, ["f"], ["x", "y", "v", "sum", "speed", "root"], (), ["f"], free)
     problem = ks.Collocation(
         model,
@@ -172,7 +173,7 @@ def test_algebraic_states(scheme, free):
         unknown_inputs={u: None, v: ks.held()},
     )
     ends = [
-        lambda start, end: start(y * x) - start(k) * end(z + v),
+        lambda start, end: start(y * x + v) - start(k) * end(z),
         lambda start, end: end(u) * start(u + w),
     ]
     reference = Discretised(
