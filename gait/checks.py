@@ -11,8 +11,8 @@ import numpy as np
 
 from kinesym.base import quiet
 from kinesym.base.notebook import Displayed
+from kinesym.gait.frames import DataFrame
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.frames import DataFrame
 from kinesym.runtime.results.plot import subplots
 
 #: Names of series of one panel that a picture tells apart; the others are grey.

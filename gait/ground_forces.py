@@ -16,13 +16,13 @@ from kinesym.base.notebook import Displayed
 from kinesym.gait.checks import warn_of
 from kinesym.gait.contacts import check_landings, check_seated, contacts_of, flying, seated
 from kinesym.gait.events import Contact, Feet, distance_to_line, during, in_order, nearest_on_line
+from kinesym.gait.frames import DataFrame, by_foot
 from kinesym.gait.pressure import HEEL, STANDING, PressureTransfer, point_forces, upwards
 from kinesym.gait.shared_reaction import Sharing
 from kinesym.gait.sharing import FLIGHT, share
 from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import Wrench, between, vectors
 from kinesym.runtime.arrays import AXES, Array, check_span
-from kinesym.runtime.results.frames import DataFrame, by_foot
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
 

@@ -18,13 +18,13 @@ import numpy as np
 from kinesym.base.checks import Named, Renamed, check_known, suggest
 from kinesym.base.notebook import Displayed
 from kinesym.gait.checks import warn, warn_of
+from kinesym.gait.frames import DataFrame, by_time
 from kinesym.gait.kinematics import Samples, angles_of, angular_velocity, pose, turning
 from kinesym.gait.names import side_of
 from kinesym.gait.natural.body import G, NaturalBody
 from kinesym.gait.plates import Moved, check_under, line_of_foot
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array, rms
-from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.summary import samples

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from kinesym.base.checks import Named, check_kind
 from kinesym.gait.checks import warn
+from kinesym.gait.frames import DataFrame, by_time
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.marker_inputs import (
     Placed,
@@ -28,7 +29,6 @@ from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
 from kinesym.gait.smoothing import Butterworth, smoother_of
 from kinesym.runtime.arrays import Array, mean_of_known
-from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import ByName, OverTime

@@ -21,6 +21,7 @@ from kinesym.base.checks import (
 )
 from kinesym.base.notebook import Displayed
 from kinesym.gait.checks import warn
+from kinesym.gait.frames import DataFrame
 from kinesym.gait.marker_fit import trouble
 from kinesym.gait.marker_inputs import (
     Placed,
@@ -42,7 +43,6 @@ from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import factors_of, scaled
 from kinesym.runtime.arrays import Array, mean_of_known, real_array, rms
-from kinesym.runtime.results.frames import DataFrame
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.symbolic.multibody.tree import Tree

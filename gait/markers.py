@@ -19,11 +19,11 @@ from kinesym.base.checks import Renamed, check_text, finite, suggest
 from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
 from kinesym.gait.checks import warn
+from kinesym.gait.frames import DataFrame, by_time
 from kinesym.gait.gaps import by_clusters, by_splines, runs
 from kinesym.gait.smoothing import Smoother, smoother_of
 from kinesym.gait.tables import uniform, write_trc
 from kinesym.runtime.arrays import AXES, Array, real_array
-from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 
 LABELS = ("x forwards", "y left", "z up")

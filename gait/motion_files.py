@@ -11,6 +11,7 @@ import numpy as np
 
 from kinesym.base.checks import check_kind, listed, suggest
 from kinesym.base.notebook import Displayed
+from kinesym.gait.frames import DataFrame, by_time
 from kinesym.gait.tables import (
     Cells,
     File,
@@ -25,7 +26,6 @@ from kinesym.gait.tables import (
 )
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import write_columns
-from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.trajectory import ByName, Trajectory
 
 #: Names of translations in models of OpenSim, also as paths of what OpenSim 4 writes.

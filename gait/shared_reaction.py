@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from kinesym.base.notebook import Displayed
 from kinesym.gait.checks import Finding, judged
 from kinesym.gait.events import Phase, during
+from kinesym.gait.frames import DataFrame, by_foot
 from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import PRESSING, Wrench
 from kinesym.runtime.arrays import Array, rms
-from kinesym.runtime.results.frames import DataFrame, by_foot
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from kinesym.base.checks import Named, check_kind, finite, listed_of, mapping, suggest
 from kinesym.base.files import replacing
 from kinesym.base.notebook import Displayed
+from kinesym.gait.frames import DataFrame
 from kinesym.gait.tables import File, check_columns, csv_cells, numbers_of
 from kinesym.runtime.arrays import Array, mean_of_known, real_array
-from kinesym.runtime.results.frames import DataFrame
 from kinesym.runtime.results.plot import chosen, subplots
 from kinesym.runtime.summary import aligned
 

@@ -94,6 +94,8 @@ class Walk(Displayed):
         for what, number in (("mass", self.mass), ("leg_length", self.leg_length)):
             if number is not None:
                 positive(number, what)
+        if self.belt is not None:
+            finite(self.belt, "belt")
         for label, value in mapping(self.labels, "labels").items():
             check_text(value, f"the label {label!r} of a walk")
             if label == "side":
@@ -172,7 +174,7 @@ class Walk(Displayed):
         """Speed of the belt of a treadmill [m/s], 0 overground: as given, or the median speed by
         which heels that rest in a stance move backwards, along the axis where that is larger."""
         if self.belt is not None:
-            return finite(self.belt, "belt")
+            return float(self.belt)
         return float(self._belt[np.argmax(np.abs(self._belt))])
 
     @cached_property
@@ -198,8 +200,9 @@ class Walk(Displayed):
                 speeds.append(-np.polyfit(self.time[here] - begin, heel.T, 1)[:1])
         every = np.concatenate(speeds)
         found = np.median(every, axis=0) if len(every) else np.zeros(2)
-        least = max(BELT, ASIDE * np.abs(found).max()) if np.linalg.norm(found) > BELT else np.inf
-        return np.where(np.abs(found) > least, found, 0.0)
+        if np.linalg.norm(found) <= BELT:
+            return np.zeros(2)
+        return np.where(np.abs(found) > ASIDE * np.abs(found).max(), found, 0.0)
 
     # -- strides --------------------------------------------------------------------------------
 

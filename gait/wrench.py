@@ -17,9 +17,9 @@ from scipy.interpolate import interp1d
 from kinesym.base.checks import check_kind, finite, shown
 from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import about_vertical
+from kinesym.gait.frames import DataFrame, by_time
 from kinesym.gait.support import center_of_pressure
 from kinesym.runtime.arrays import AXES, Array, check_finite, check_span, real_array, time_grid
-from kinesym.runtime.results.frames import DataFrame, by_time
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
 from kinesym.runtime.summary import samples

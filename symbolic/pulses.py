@@ -37,11 +37,6 @@ class Pulse:
     place: sp.Expr
     part: sp.Expr
 
-    @property
-    def said(self) -> str:
-        """Expression of the pulse as messages show it."""
-        return written(self.part, _SHOWN)
-
 
 @dataclass(frozen=True)
 class Train:
@@ -52,11 +47,6 @@ class Train:
     peaks: bool
     period: sp.Expr
     part: sp.Expr
-
-    @property
-    def said(self) -> str:
-        """Expression of the pulse as messages show it."""
-        return written(self.part, _SHOWN)
 
     def in_period(self, times: Array, course: Array) -> tuple[Array, Array]:
         """Times in a period, at whose samples (K,) the course is known, and widths of the pulses or
@@ -99,13 +89,14 @@ class Pulsed:
     @property
     def said(self) -> str:
         """Expression of the first pulse as messages show it."""
-        return self.pulses[0].said if self.pulses else self.trains[0].said
+        part = self.pulses[0].part if self.pulses else self.trains[0].part
+        return written(part, _SHOWN)
 
     def places_of_trains(
-        self, begin: float, end: float, parameters: Mapping[str, float]
+        self, begin: float, parameters: Mapping[str, float]
     ) -> list[tuple[Array, Array, float]]:
-        """Times of the pulses of each train in a span, their widths, and the period; parameters :
-        numbers."""
+        """Times of the pulses of each train in its first period, their widths, and the period;
+        parameters : numbers."""
         values = [parameters[name_of(p)] for p in self.model.parameters]
         found = []
         for k, train in enumerate(self.trains):
@@ -115,9 +106,7 @@ class Pulsed:
                 row = np.broadcast_to(self.courses(times, *values)[2 * k], times.shape)
                 at, width = train.in_period(times, row)
             known = np.isfinite(at) & np.isfinite(width) & (width > 0.0)
-            turns = period * np.arange(np.ceil((end - begin) / period))
-            every = (at[known] + turns[:, None]).ravel()
-            found.append((every, np.tile(width[known], len(turns)), period))
+            found.append((at[known], width[known], period))
         return found
 
 

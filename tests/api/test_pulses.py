@@ -133,6 +133,14 @@ def test_trains_of_narrow_pulses_are_not_passed(name, method):
     assert run["x"][-1] == pytest.approx(true, rel=1e-5)
 
 
+def test_trains_of_too_many_pulses_are_said():
+    """Of 1e8 periods, without as many numbers; wide ones say nothing."""
+    time = np.linspace(0.0, 10.0, 3)
+    with pytest.warns(UserWarning, match="a narrow pulse or step of time, one of"):
+        ks.simulate(model(TRAINS["gaussians"]), time, {x: 0.0}, {a: 1e-7, w: 0.003})
+    ks.simulate(model(TRAINS["gaussians"]), time, {x: 0.0}, {a: 1e-9, w: 3.0})
+
+
 def test_what_is_no_pulse_of_time_is_none():
     y = ks.dynamicsymbols("y")
     for rate in (

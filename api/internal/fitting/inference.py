@@ -297,7 +297,7 @@ class MarginalInference:
         solution, owned = self.here.solution, self.here.problem.layout.owned
         found = combination(expression, solution.trials[trial], solution.parameters)
         every = list(self.about.names)
-        of_trial = zip(owned.parameters, owned.places(trial).tolist(), strict=True)
+        of_trial = owned.by_name(trial).items()
         own = {name: name for name in every} | {p: owned.names[k] for p, k in of_trial}
         value, slopes, _ = found.at(found.values)
         row = np.zeros(len(every))

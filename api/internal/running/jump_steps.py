@@ -123,9 +123,12 @@ def _about_trains(found: Pulsed, given: SimulationArguments) -> Array:
     begin, end, times = float(given.time[0]), float(given.time[-1]), [np.zeros(0)]
     count = (given.members or 1) if found.trains else 0
     for numbers in {tuple(_numbers(given, k).items()) for k in range(count)}:
-        for at, width, period in found.places_of_trains(begin, end, dict(numbers)):
+        for at, width, period in found.places_of_trains(begin, dict(numbers)):
             narrow = _RARE * width < min(period, end - begin)
-            times.append((at[narrow] + _ABOUT[:, None] * width[narrow]).ravel())
+            if narrow.any():  # of more periods than a run may have ends, that many say so
+                turns = period * np.arange(min(np.ceil((end - begin) / period), _MOST_TIMES))
+                first = at[narrow] + _ABOUT[:, None] * width[narrow]
+                times.append((first + turns[:, None, None]).ravel())
     return np.unique(np.concatenate(times))
 
 
