@@ -230,7 +230,7 @@ class Estimation:
     @property
     def size(self) -> float:
         """The squares of all samples over their standard deviations, 1 where these are unknown."""
-        pairs = ((y, t.divisors[name]) for t in self.trials for name, y in t.measured.items())
+        pairs = ((y, t.divisor(name)) for t in self.trials for name, y in t.measured.items())
         return float(sum(np.nansum((y / std) ** 2) for y, std in pairs))
 
     # -- likelihood -------------------------------------------------------------------------

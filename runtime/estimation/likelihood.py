@@ -89,7 +89,7 @@ def log_height(trials: Sequence[Experiment], loss: RobustLoss | None) -> float:
         for name, row in trial.measured.items():
             if name in trial.limits:
                 continue
-            std = trial.divisors[name][~np.isnan(row)]
+            std = trial.divisor(name)[~np.isnan(row)]
             found += density(np.zeros(len(std)), std)
     return found
 

@@ -120,7 +120,7 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
         if name in trial.measurements:
             present = ~np.isnan(trial.measurements[name])
             y[k] = filled(trial.measurements[name], trial.grid)
-            w[k, present] = trial.divisors[name][present] ** -2.0
+            w[k, present] = trial.divisor(name)[present] ** -2.0
     return y, w
 
 
@@ -144,7 +144,7 @@ def _timed(channel: TimedManifest, trial: Experiment) -> dict[str, Array]:
                 "problem on this grid"
             )
         shares[here], y[here], taken[here] = share, own.values[own.present], own.times[own.present]
-        w[here] = trial.divisors[channel.name][own.present] ** -2.0
+        w[here] = trial.divisor(channel.name)[own.present] ** -2.0
     grid = trial.grid
     times = np.clip((1.0 - shares) * grid[:-1] + shares * grid[1:], grid[0], grid[-1])
     for row, name in zip(signals, channel.signals, strict=True):

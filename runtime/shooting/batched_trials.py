@@ -130,7 +130,7 @@ class _Trial:
             return np.zeros(self.trial.n_nodes), np.zeros(self.trial.n_nodes)
         samples = self.trial.measurements[name]
         there = ~np.isnan(samples)
-        weight = np.where(there, 1.0 / self.trial.divisors[name], 0.0)
+        weight = np.where(there, 1.0 / self.trial.divisor(name), 0.0)
         return np.where(there, samples, 0.0), weight
 
     @property

@@ -118,7 +118,7 @@ class HybridTrials(Simulated):
         for made, trial in zip(self.simulate(q), self.trials, strict=True):
             for name, measured in trial.measurements.items():
                 here, own = np.flatnonzero(~np.isnan(measured)), trial.std_outputs.get(name, "")
-                std = made.run[own][here] if own else trial.divisors[name][here]
+                std = made.run[own][here] if own else trial.divisor(name)[here]
                 e = (made.run[name][here] - measured[here]) / std
                 found.append(_Off(e, std, own, name, here))
         return found
@@ -152,7 +152,7 @@ class HybridTrials(Simulated):
         for k, trial in enumerate(self.trials):
             for name, measured in trial.measurements.items():
                 here = ~np.isnan(measured)
-                about = (k, trial.grid[here], trial.divisors[name][here] ** -2.0)
+                about = (k, trial.grid[here], trial.divisor(name)[here] ** -2.0)
                 rows.append((names.index(name), *about))
                 if name in trial.std_outputs:
                     log = f"{LOG_STD}{name}"

@@ -61,7 +61,7 @@ class Residuals:
                 weight = nothing
                 if name in trial.measurements:
                     there = ~np.isnan(trial.measurements[name])
-                    std = 1.0 if name in self._limits else trial.divisors[name]
+                    std = 1.0 if name in self._limits else trial.divisor(name)
                     weight = np.where(there, std**-2.0, 0.0)
                 rows.append((number, k, trial.grid, weight))
             rows += [(-1, k, trial.grid, nothing)] * others

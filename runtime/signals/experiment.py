@@ -208,11 +208,11 @@ class Experiment:
         """Samples of each measurement, (N,) or (K,), NaN where missing."""
         return {**self.measurements, **{n: own.values for n, own in self.timed.items()}}
 
-    @property
-    def divisors(self) -> dict[str, Array]:
-        """Divisors of the residuals of each measurement in the objective, (N,) or (K,): its
-        standard deviation, 1 where that is unknown or an expression."""
-        return {name: self.std.get(name, np.ones(len(y))) for name, y in self.measured.items()}
+    def divisor(self, name: str) -> Array:
+        """Divisors of the residuals of a measurement in the objective, (N,) or (K,): its standard
+        deviation, 1 where that is unknown or an expression."""
+        known = self.std.get(name)
+        return np.ones(len(self.measured[name])) if known is None else known
 
     @property
     def set_parameters(self) -> dict[str, Any]:

@@ -336,8 +336,8 @@ def test_integrals_that_jump_have_no_residuals():
     for jumps in (u * case[0].inputs[0], v.diff(t)):
         problem = replace(shooting.symbolic, objective=ks.Integral(jumps**2))
         with pytest.raises(ValueError, match=r"the integral .* held"):
-            residual_problem(problem, shooting.trials)
-        residual_problem(replace(problem, held=frozenset()), shooting.trials)
+            residual_problem(problem)
+        residual_problem(replace(problem, held=frozenset()))
 
 
 # -- samples of inputs ----------------------------------------------------------------------

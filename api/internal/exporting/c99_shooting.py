@@ -161,8 +161,7 @@ class _Made:
         except ValueError:  # it has other terms than squares
             nlp = None
         if nlp is not None:
-            changed, _ = residual_problem(symbolic, trials.on_steps)
-            kernels = _plain(without_hessians(transcribe(changed)))
+            kernels = _plain(without_hessians(transcribe(residual_problem(symbolic))))
             for what in ("constraints", "jacobian"):
                 calls[what] = [*calls_of(nlp, what, kernels, numbers)]
         style = Style(f"{style_of(given.model).prefix}_problem", tables="")

@@ -20,15 +20,13 @@ Terms = list[tuple[float, sp.Expr]]
 _QUADRATURE, _END = dynamicsymbols("weight_quadrature weight_end")
 
 
-def residual_problem(
-    problem: Problem, trials: Sequence[Experiment]
-) -> tuple[Problem, list[Experiment]]:
-    """A problem whose path conditions are r with objective = sum of r^2 over nodes, and its trials;
-    without measurements that are between nodes. Of those whose standard deviation s is an
-    expression it has sqrt(2) log s, too, after all measurements, see `Scores`.
+def residual_problem(problem: Problem) -> Problem:
+    """A problem whose path conditions are r with objective = sum of r^2 over nodes; without
+    measurements that are between nodes. Of those whose standard deviation s is an expression it has
+    sqrt(2) log s, too, after all measurements, see `Scores`.
 
-    Measurements, their weights and those of the quadrature become known trajectories. Raises
-    `ValueError` if the objective is no sum of squares at the nodes.
+    Measurements, their weights and those of the quadrature become known trajectories, see
+    `with_weights`. Raises `ValueError` if the objective is no sum of squares at the nodes.
     """
     objective, residuals, logs = problem.objective, list[sp.Expr](), list[sp.Expr]()
     signals: list[AppliedUndef] = []
@@ -58,7 +56,7 @@ def residual_problem(
     if held or (jumps and problem.held):
         causes = ", ".join(sorted(held or problem.held))
         raise ValueError(f"the integral jumps at the nodes with {causes}, held between them")
-    changed = replace(
+    return replace(
         problem,
         objective=Objective(),
         measurements={},
@@ -67,8 +65,6 @@ def residual_problem(
         path=residuals,
         signals=[*problem.signals, *signals],
     )
-    names = {name_of(s) for s in signals}
-    return changed, [_with_weights(problem, trial, names) for trial in trials]
 
 
 def square_terms(expression: sp.Expr, factor: float = 1.0) -> Terms:
@@ -100,8 +96,8 @@ def _root(e: sp.Expr) -> sp.Expr | None:
     return root
 
 
-def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Experiment:
-    """The trial with what the residuals need as inputs."""
+def with_weights(problem: Problem, residuals: Problem, trial: Experiment) -> Experiment:
+    """A trial of a problem with what its `residual_problem` has as inputs."""
     steps, quadrature, end = np.diff(trial.grid), np.zeros(trial.n_nodes), np.zeros(trial.n_nodes)
     quadrature[:-1] += 0.5 * steps
     quadrature[1:] += 0.5 * steps
@@ -112,6 +108,7 @@ def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Exper
         if name in trial.measurements:
             samples = trial.measurements[name]
             inputs[f"measured_{name}"] = filled(samples, trial.grid)
-            inputs[f"weight_{name}"] = np.where(np.isnan(samples), 0.0, 1.0 / trial.divisors[name])
-    kept = {k: v for k, v in inputs.items() if k in names or k in trial.signals}
+            inputs[f"weight_{name}"] = np.where(np.isnan(samples), 0.0, 1.0 / trial.divisor(name))
+    known = {name_of(signal) for signal in residuals.signals} | trial.signals.keys()
+    kept = {name: row for name, row in inputs.items() if name in known}
     return Experiment(trial.grid, inputs=kept, **trial.beside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
@@ -13,7 +13,7 @@ from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.problems.delay_sources import sources_of
 from kinesym.internal.problems.method_index import check_method
 from kinesym.internal.problems.pipeline import make_nlp, realise, slopes_library
-from kinesym.internal.problems.residual_problem import residual_problem
+from kinesym.internal.problems.residual_problem import residual_problem, with_weights
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.symbolic_problem import symbolic_problem
 from kinesym.runtime.library.manifest import Built
@@ -78,8 +78,9 @@ class SmoothProgram:
         def on(fine: Sequence[Experiment]) -> Evaluated:
             @cache
             def squares() -> Residuals:
-                symbolic, trials = residual_problem(problem, fine)
-                nlp = make_nlp(_residuals(symbolic), trials, *shared)
+                symbolic, library = self._residuals
+                trials = [with_weights(problem, symbolic, trial) for trial in fine]
+                nlp = make_nlp(library, trials, *shared)
                 late = make_nlp(_late(problem), fine, *shared) if between else None
                 return Residuals(nlp, fine, channels, late, factor, loss, spreads, limits)
 
@@ -106,6 +107,12 @@ class SmoothProgram:
             following=self._following(given),
             resets=given.resets,
         )
+
+    @cached_property
+    def _residuals(self) -> tuple[Problem, Built]:
+        """The problem of the residuals, and its library. Raises `ValueError` if the objective is no
+        sum of squares."""
+        return _residuals(self.problem, tuple(self.problem.measurements))
 
     def _following(self, given: ShootingArguments) -> list[Following | Settled | None]:
         """Starts that follow from parameters, those in steady states with what finds these."""
@@ -153,9 +160,10 @@ def _shooting(
 
 
 @lru_cache(maxsize=8)
-def _residuals(problem: Problem) -> Built:
-    """The library of a problem without measurements whose path conditions are residuals."""
-    return realise(without_hessians(transcribe(problem)))
+def _residuals(problem: Problem, measurements: tuple[str, ...]) -> tuple[Problem, Built]:
+    """The problem of the residuals, and its library, kept as that of `_shooting`."""
+    symbolic = residual_problem(problem)
+    return symbolic, realise(without_hessians(transcribe(symbolic)))
 
 
 @lru_cache(maxsize=8)
