@@ -41,6 +41,8 @@ _FULL = 0.9
 _SHORT = 0.1
 #: Largest step aside that makes up for it, as a share of the step.
 _ASIDE = 0.75
+#: What it changes in J, as a share of what the step does, below which steps count as straight.
+_STRAIGHT = 0.1
 #: Iterations between two looks at hopeless starts.
 _LOOK = 10
 #: Iterations before the first look.
@@ -99,7 +101,9 @@ class Iterates:
     lacks by secants and whether the model uses it, trust radius, full step of Gauss and Newton
     within the bounds, decrease of J that is left by the models, iterations in a row in which
     measurements do not tell it, J at the last look, J where the models began anew and its decrease
-    that secants told there, and the status, "" while it runs. trace : numbers, J and y of those
+    that secants told there, what bending a step changes in J by the fourth power of its length,
+    four times as much with each iteration since it was looked at, and the status, "" while it
+    runs. trace : numbers, J and y of those
     that moved, by iteration."""
 
     y: Array
@@ -115,6 +119,7 @@ class Iterates:
     seen: Array
     begun: Array
     bent: Array
+    curve: Array
     iterations: NDArray[np.intp]
     status: list[str]
     trace: list[tuple[Rows, Array, Array]] = field(default_factory=list)
@@ -177,6 +182,7 @@ def _begun(problem: Problem, y: Array) -> Iterates:
         seen=first.cost.copy(),
         begun=np.full(len(y), np.inf),
         bent=np.full(len(y), np.inf),
+        curve=np.full(len(y), np.inf),
         iterations=np.zeros(len(y), dtype=np.intp),
         status=["" if np.isfinite(J) else str(Solve.NOT_FINITE) for J in first.cost],
         trace=[(every, first.cost.copy(), y.copy())],
@@ -202,7 +208,7 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
         rows[on],
         [part[on] for part in (y, J, step, expected, model)],
     )
-    new, length = _along_bend(problem, now, rows, step, model), np.linalg.norm(step, axis=1)
+    new, length = _along_bend(problem, now, rows, step, model, expected)
     step, found = new - y, problem.squares(rows, new)
     fall = J - found.cost
     better = fall > 0.0
@@ -258,15 +264,22 @@ def _steps(
     return step, fall
 
 
-def _along_bend(problem: Problem, now: Iterates, rows: Rows, step: Array, model: Array) -> Array:
-    """Points (M, n) that steps to the trust radius lead to along the valley: beside the step, they
-    undo the second-order change of r along it, by a difference over a short one (Transtrum, Sethna
-    2012, arXiv:1201.5885). Where that is large, or where r has no value, points of the step."""
+def _along_bend(
+    problem: Problem, now: Iterates, rows: Rows, step: Array, model: Array, expected: Array
+) -> tuple[Array, Array]:
+    """Points (M, n) that steps lead to, and the lengths (M,) of these. Those to the trust radius
+    follow the valley: beside the step, they undo the second-order change of r along it, by a
+    difference over a short one (Transtrum, Sethna 2012, arXiv:1201.5885). Where that is large, or
+    where r has no value, points of the step. Where it has mattered little of late, beside the
+    decrease of J that is `expected`, it is seldom looked at."""
     y, (low, high) = now.y[rows], [side[rows] for side in problem.bounds]
     new = np.clip(y + step, low, high)
-    long = np.linalg.norm(step, axis=1) >= _FULL * now.radius[rows]
+    length = np.linalg.norm(step, axis=1)
+    long = length >= _FULL * now.radius[rows]
+    long &= now.curve[rows] * length**4 >= _STRAIGHT * expected
+    now.curve[rows] *= 4.0
     if problem.change is None or not long.any():
-        return new
+        return new, length
     on, step, model = np.flatnonzero(long), step[long], model[long]
     free = (new[on] > low[on]) & (new[on] < high[on])
     change = problem.change(rows[on], np.clip(y[on] + _SHORT * step, low[on], high[on]))
@@ -279,9 +292,11 @@ def _along_bend(problem: Problem, now: Iterates, rows: Rows, step: Array, model:
     stiff = np.maximum(values + np.maximum(shift, 0.0)[:, None], least[:, None])
     along = np.einsum("kij,ki->kj", vectors, np.where(free, bend / _SHORT**2, 0.0)) / stiff
     aside = -np.where(free, np.einsum("kij,kj->ki", vectors, along), 0.0)
+    energy = 0.5 * np.abs(np.einsum("ki,kij,kj->k", aside, model, aside))
+    now.curve[rows[on]] = np.where(np.isfinite(energy), energy / length[on] ** 4, np.inf)
     small = np.linalg.norm(aside, axis=1) <= _ASIDE * np.linalg.norm(step, axis=1)
     new[on] = np.where(small[:, None], np.clip(new[on] + aside, low[on], high[on]), new[on])
-    return new
+    return new, length
 
 
 def _axes(matrix: Array, free: Flags) -> tuple[Array, Array]:

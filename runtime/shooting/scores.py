@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse import csr_array
 from scipy.special import log_ndtr
 
 from kinesym.runtime.arrays import Array
@@ -59,8 +59,9 @@ class Scores:
         """Their slopes, from the derivatives (n, m) of the rows: those of e without those of s."""
         n, e, paces = len(rows), rows[self.off] / self.root, self._paces(rows)
         a = roots_of_information(self.loss)[0]
-        without = coo_array((a * np.sqrt(0.5) * e, (self.off, self.log)), shape=(n, n))
-        return csr_array((diags_array(paces) + without) @ slopes)
+        numbers, every = np.append(paces, a * np.sqrt(0.5) * e), np.arange(n)
+        places = np.append(every, self.off), np.append(every, self.log)
+        return csr_array(csr_array((numbers, places), shape=(n, n)) @ slopes)
 
     def change(self, before: Array, now: Array) -> Array:
         """Change of the rows, to first order by these slopes: of e with the s of before."""

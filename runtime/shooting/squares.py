@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, diags_array, vstack
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, vstack
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
@@ -92,11 +93,24 @@ class Residuals:
         rooted = self._loss.root(e) if self._loss and not self._loss.kinked else e
         return np.concatenate([found, self._root * np.where(self._late.samples.scored, e, rooted)])
 
+    @cached_property
+    def _pattern(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Which values of the Jacobian of `nlp` are those of the residuals, by rows, their columns,
+        and where rows begin."""
+        rows, columns = self.nlp.jacobian_structure.arrays()
+        places = np.full(self.nlp.n_constraints, -1)
+        places[self._rows] = np.arange(len(self._rows))
+        own = places[rows]
+        order = np.flatnonzero(own >= 0)
+        order = order[np.lexsort((columns[order], own[order]))]
+        counts = np.bincount(own[order], minlength=len(self._rows))
+        return order, columns[order].astype(np.intp), np.append(0, np.cumsum(counts))
+
     def jacobian(self, z: Array) -> csr_array:
         """Jacobian d r/d z."""
-        entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
-        shape = (self.nlp.n_constraints, self.nlp.n_variables)
-        found = coo_array(entries, shape=shape).tocsr()[self._rows]
+        order, *places = self._pattern
+        shape = (len(self._rows), self.nlp.n_variables)
+        found = csr_array((self.nlp.jacobian(z)[order], *places), shape=shape)
         if self.scores is not None:
             found = self.scores.slopes(self.nlp.constraints(z)[self._rows], found)
         if self._late is None:

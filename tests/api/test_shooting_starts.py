@@ -16,6 +16,7 @@ from kinesym.examples import pendulum_local_minima as study
 from kinesym.internal.fitting import shooting_starts
 from kinesym.internal.fitting import starts as starts_module
 from kinesym.internal.fitting.shooting_starts import together
+from kinesym.internal.problems import shooting_program
 from kinesym.runtime.shooting import batched_trials
 from kinesym.runtime.shooting.batched_squares import BEHIND
 
@@ -303,6 +304,16 @@ def test_others_are_solved_one_by_one(name):
 def test_ends_at_the_limit_one_by_one():
     problem = ALONE["implicit"]()
     check_ends_without_solution(problem, problem.multistart(6, seed=2, max_iterations=2))
+
+
+def test_residuals_are_derived_once(monkeypatch):
+    """For all starts: it takes longer than a fit does."""
+    derived, plain = [], shooting_program.residual_problem
+    counted = lambda problem: derived.append(problem) or plain(problem)  # noqa: E731
+    monkeypatch.setattr(shooting_program, "residual_problem", counted)
+    shooting_program._residuals.cache_clear()
+    swing(method="trapezoid").multistart(4, seed=2)
+    assert len(derived) == 1
 
 
 def test_threads_share_no_trajectories():

@@ -165,6 +165,26 @@ def test_steps_bend_with_a_valley(narrow, times):
     np.testing.assert_allclose(low.y, np.tile([-np.sqrt(1.2), 1.2], (3, 1)), rtol=1e-3)
 
 
+def test_bends_are_looked_at_where_they_matter():
+    """Hardly along a valley that is straight, with long steps in each iteration."""
+
+    def straight(q):
+        return np.array([1e3 * (q[1] - 2.0 * q[0]) * (1.0 + 1e-9 * q[0]), 1.0 - q[0] / 100.0])
+
+    found, change = bending(straight)
+    looks = []
+
+    def counted(rows, points):
+        looks.append(len(rows))
+        return change(rows, points)
+
+    bounds = tuple(np.full((1, 2), side) for side in (-np.inf, np.inf))
+    problem = Problem(found, bounds, 1e-20, change=counted)
+    ended = minimised(problem, np.array([[-1e3, -2e3]]), 200, lambda rows, now: None)
+    np.testing.assert_allclose(ended.y, [[100.0, 200.0]], rtol=1e-6)
+    assert 0 < 3 * len(looks) < ended.iterations[0]
+
+
 def test_steps_that_cannot_bend():
     """Where r has no value on the way, or does not bend, they are those without."""
 
