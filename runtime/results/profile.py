@@ -15,7 +15,14 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.statistics.profile import ProfilePoint, Rises, Spring, rises
+from kinesym.runtime.statistics.profile import (
+    FOLLOWS,
+    STIFF,
+    ProfilePoint,
+    Rises,
+    Spring,
+    rises,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -103,16 +110,21 @@ class HeldQuantity(NamedTuple):
     def held(self, value: float, near: ProfilePoint, variance: float) -> ProfilePoint:
         """The minimum with the quantity held at a value, from a neighbour; variance : of the
         samples."""
-        spring = Spring.to(value, self.best.value, self.own_error, variance)
         guess = np.clip(near.state + (value - near.value) * self.ahead, *self.bounds)
         if not abs(self.at(guess) - value) < abs(near.value - value):
             guess = near.state  # the prediction leads away
-        found = self.solved(guess, near, spring)
-        if found is None:
-            return ProfilePoint(value, np.inf, np.nan)
-        vector, J, multipliers = found
-        g = self.at(vector)
-        return ProfilePoint(g, J, spring.pull(g), vector, multipliers)
+        point = ProfilePoint(value, np.inf, np.nan)
+        for times in STIFF:
+            spring = Spring.to(value, self.best.value, self.own_error, variance, times)
+            found = self.solved(guess, near, spring)
+            if found is None:
+                break
+            guess, J, multipliers = found
+            g = self.at(guess)
+            point = ProfilePoint(g, J, spring.pull(g), guess, multipliers)
+            if (g - near.value) / (value - near.value) >= FOLLOWS:
+                break
+        return point
 
     def bend(self, errors: float, variance: float) -> float:
         """Root of the rise of J so many standard errors from the minimum, over that of the

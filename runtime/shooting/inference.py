@@ -23,6 +23,7 @@ from kinesym.runtime.shooting.density import misfit
 from kinesym.runtime.shooting.minimising import natural_sizes
 from kinesym.runtime.shooting.neighbour import Follows, near_minimum
 from kinesym.runtime.shooting.residuals import Measured, measured, through_segments
+from kinesym.runtime.shooting.scaled import Scale, log_of
 from kinesym.runtime.shooting.sides import side_of
 from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
@@ -208,11 +209,16 @@ class ShootingInference:
         return profiled(str(wanted), self.held(wanted, trial), self.about, level)
 
     def held(self, wanted: Any, trial: int = 0) -> HeldQuantity:
-        """See `Inference`."""
-        limits, names = (-np.inf, np.inf), self.trials.unknowns.names
+        """See `Inference`; in logarithms of unknowns that have a logarithmic scale. Others are free
+        within their bounds, also those at one."""
+        unknowns, bounds = self.trials.unknowns, self.task.bounds
+        scale, limits = Scale(np.ones(len(self.q)), log_of(unknowns)), (-np.inf, np.inf)
+        low, high = box = scale.scaled(bounds[0]), scale.scaled(bounds[1])
+        log = False
         if isinstance(wanted, str):
-            place, (low, high) = names.index(wanted), self.task.bounds
-            limits, quantity = (low[place], high[place]), _entry(place, len(names))
+            place = unknowns.names.index(wanted)
+            limits, log = (low[place], high[place]), bool(scale.log[place])
+            quantity = _entry(place, len(self.q), log)
             error = float(self.about.deviations()[place])
         else:
             quantity = self._quantity(wanted, trial)
@@ -221,18 +227,24 @@ class ShootingInference:
         way = self._known @ slopes
         ahead = way / (slopes @ way) if slopes @ way > 0.0 else way  # none is known by itself
 
-        def at(q: Array) -> float:
+        def total(y: Array, spring: Spring) -> float:
+            q = scale.at(y)
+            return self.trials.cost(q) + spring.energy(quantity(q)[0])
+
+        def at(y: Array) -> float:
+            q = scale.at(y)
             return quantity(q)[0] if np.isfinite(self.trials.cost(q)) else np.nan
 
         def solved(
             guess: Array, near: ProfilePoint, spring: Spring
         ) -> tuple[Array, float, Any] | None:
-            q, good = self._solved(self.trials, guess, (quantity, spring))
-            return (q, self.trials.cost(q), None) if good else None
+            begin = min(guess, near.state, key=lambda y: total(y, spring))
+            q, good = self._solved(self.trials, scale.at(begin), (quantity, spring))
+            return (scale.scaled(q), self.trials.cost(q), None) if good else None
 
-        best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
+        best = ProfilePoint(value, self.trials.cost(self.q), 0.0, scale.scaled(self.q))
         scaled = bool(self.task.estimation.taken)
-        about = (best, error, limits, self.task.bounds, ahead, at, solved)
+        about = (best, error, limits, box, ahead / scale.slopes(self.q), at, solved, log)
         return HeldQuantity(*about, scaled=scaled)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
@@ -332,17 +344,19 @@ class ShootingInference:
     def _solved(
         self, trials: Simulated, guess: Array, held: tuple[Follows, Spring] | None = None
     ) -> tuple[Array, bool]:
-        """The minimum near a guess, with a spring on a quantity if one is given, and whether it was
-        found."""
-        return near_minimum(
-            trials, guess, self._free, self.task.bounds, self.about.deviations(), held
-        )
+        """The minimum near a guess in all that bounds leave free, with a spring on a quantity if
+        one is given, and whether it was found."""
+        low, high = bounds = self.task.bounds
+        free = np.flatnonzero(low < high)
+        return near_minimum(trials, guess, free, bounds, self.about.deviations(), held)
 
 
-def _entry(place: int, count: int) -> Follows:
-    """An unknown itself."""
+def _entry(place: int, count: int, log: bool) -> Follows:
+    """An unknown itself, or its logarithm."""
     unit = np.zeros(count)
     unit[place] = 1.0
+    if log:
+        return lambda q: (float(np.log(q[place])), unit / q[place])
     return lambda q: (float(q[place]), unit)
 
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.shooting import absolute
+from kinesym.runtime.shooting.batched_squares import Problem, minimised
+from kinesym.runtime.shooting.scaled import Scale, log_of
 from kinesym.runtime.shooting.sides import at_kinks, side_of
+from kinesym.runtime.shooting.stationary import ROUNDED_RESIDUAL, least_share, made_by_unknowns
+from kinesym.runtime.shooting.sums_of_squares import SumOfSquares
 from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.simulation.stepper import Diverged
 from kinesym.runtime.statistics.profile import Spring
+from kinesym.runtime.status import Solve
 
-#: Change of J per standard error of an unknown at which rounding may end the way to a minimum.
-_FLAT = 1e-4
+#: Share of J by which a step may still lower it at the end, and iterations at most.
+_REST, _MOST = 1e-11, 100
 #: Sides of kinks of priors that are tried.
 _SIDES = 20
 #: A quantity as a function of all unknowns: its value and its derivatives (n,).
@@ -53,38 +60,82 @@ def near_minimum(
     low, high = (bound[free] for bound in bounds)
     size = np.where((errors > 0.0) & np.isfinite(errors), errors, np.maximum(np.abs(guess), 1e-3))
 
-    at = partial(_placed, guess, free, 1.0)
-
-    def values(y: Array) -> Array:
-        r = trials.tried_residuals(at(y))
-        if not np.isfinite(r).all():
-            return np.full(count, 1e10)
-        if held is None:
-            return r
-        quantity, spring = held
-        off = quantity(at(y))[0] - spring.goal
-        return np.append(r, np.sqrt(spring.stiffness) * off)
-
-    def slopes(y: Array) -> Array:
-        rows = np.asarray(trials.jacobian(at(y)).toarray()[:, free])
-        if held is None:
-            return rows
-        quantity, spring = held
-        return np.vstack([rows, np.sqrt(spring.stiffness) * quantity(at(y))[1][free]])
-
     if not (len(free) and np.isfinite(trials.cost(guess))):
         return guess, bool(np.isfinite(trials.cost(guess)))
-    count = len(trials.residuals(guess)) + (held is not None)
-    options = {"xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-10, "max_nfev": 100}
-    start = np.clip(guess[free], low, high)
     if trials.kinked:
         return _near_kinks(trials, guess, free, (low, high), size[free], held)
-    if trials.scored:
-        return _near_likelihood(trials, guess, free, (low, high), size[free], held)
-    found = scipy.optimize.least_squares(
-        values, start, slopes, (low, high), x_scale=size[free], **options
+    return _near_squares(trials, guess, free, (low, high), size[free], held)
+
+
+def _near_squares(
+    trials: Simulated,
+    guess: Array,
+    free: NDArray[np.intp],
+    bounds: tuple[Array, Array],
+    size: Array,
+    held: tuple[Follows, Spring] | None,
+) -> tuple[Array, bool]:
+    """Minimum of a sum of squares or of a likelihood, as `near_minimum`."""
+    scale = Scale(size, log_of(trials.unknowns)[free])
+    rows = trials if held is None else _Pulled(trials, *held)
+
+    def at(y: Array) -> Array:
+        return _placed(guess, free, 1.0, scale.at(y))
+
+    def slopes(q: Array) -> Array:
+        return np.asarray(rows.jacobian(q).toarray()[:, free] * scale.slopes(q[free]))
+
+    start = np.clip(guess[free], *bounds)
+    try:
+        rounded = ROUNDED_RESIDUAL**2 * made_by_unknowns(trials.jacobian(guess), guess)
+    except Diverged:
+        return guess, False
+    low, high = bounds
+    box, sum_ = (
+        (scale.scaled(low)[None], scale.scaled(high)[None]),
+        SumOfSquares(rows, at, slopes),
     )
-    return at(found.x), found.status > 0
+    level = least_share(trials, guess)
+    asked = Problem(sum_.squares, box, rounded, level, _REST, change=sum_.change)
+    found = minimised(asked, scale.scaled(start)[None], _MOST, lambda ended, now: None)
+    if not found.status[0]:
+        raise KeyboardInterrupt
+    return at(found.y[0]), Solve(found.status[0]).success
+
+
+@dataclass(frozen=True)
+class _Pulled:
+    """Trials and a spring on a quantity, whose energy is one square more."""
+
+    trials: Simulated
+    quantity: Follows
+    spring: Spring
+
+    def cost(self, q: Array) -> float:
+        """J with the energy."""
+        J = self.trials.cost(q)
+        return J + _energy((self.quantity, self.spring), q) if np.isfinite(J) else J
+
+    def residuals(self, q: Array) -> Array:
+        """Residuals or scores, that of the spring last."""
+        return np.append(self.trials.residuals(q), self._stretch(q))
+
+    def jacobian(self, q: Array) -> csr_array:
+        """Their Jacobian."""
+        by = np.sqrt(self.spring.stiffness) * self.quantity(q)[1]
+        return csr_array(vstack([self.trials.jacobian(q), csr_array(by[None])]))
+
+    def rows(self, q: Array) -> Array:
+        """Residuals before scores are made of them."""
+        return np.append(self.trials.rows(q), self._stretch(q))
+
+    def change(self, before: Array, q: Array) -> Array:
+        """Change of the residuals from where they had these rows."""
+        return np.append(self.trials.change(before[:-1], q), self._stretch(q) - before[-1])
+
+    def _stretch(self, q: Array) -> float:
+        off = self.quantity(q)[0] - self.spring.goal
+        return float(np.sqrt(self.spring.stiffness) * off)
 
 
 def _near_kinks(
@@ -130,7 +181,7 @@ def _placed(guess: Array, free: NDArray[np.intp], size: Array | float, y: Array)
 
 def _energy(held: tuple[Follows, Spring] | None, q: Array) -> float:
     """Energy of a spring."""
-    return 0.0 if held is None else held[1].stiffness * (held[0](q)[0] - held[1].goal) ** 2
+    return 0.0 if held is None else held[1].energy(held[0](q)[0])
 
 
 def _pull(held: tuple[Follows, Spring] | None, q: Array) -> Array | float:
@@ -139,37 +190,3 @@ def _pull(held: tuple[Follows, Spring] | None, q: Array) -> Array | float:
         return 0.0
     (off, by), spring = held[0](q), held[1]
     return 2.0 * spring.stiffness * (off - spring.goal) * by
-
-
-def _near_likelihood(
-    trials: Simulated,
-    guess: Array,
-    free: NDArray[np.intp],
-    bounds: tuple[Array, Array],
-    size: Array,
-    held: tuple[Follows, Spring] | None,
-) -> tuple[Array, bool]:
-    """Minimum of an objective that is no sum of squares, as `near_minimum`, by L-BFGS-B of SciPy in
-    units of `size`."""
-
-    at = partial(_placed, guess, free, size)
-
-    def value(y: Array) -> tuple[float, Array]:
-        q = at(y)
-        J = trials.cost(q)
-        if not np.isfinite(J):  # far uphill, so that the line search shrinks
-            return 1e10, np.zeros_like(y)
-        slope = trials.gradient(q) + _pull(held, q)
-        return J + _energy(held, q), slope[free] * size
-
-    low, high = (bound / size for bound in bounds)
-    found = scipy.optimize.minimize(
-        value,
-        np.clip(guess[free] / size, low, high),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=list(zip(low, high, strict=True)),
-        options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-7, "maxcor": 30},
-    )
-    slope = np.clip(found.x - found.jac, low, high) - found.x
-    return at(found.x), bool(found.success or np.abs(slope).max(initial=0.0) < _FLAT)

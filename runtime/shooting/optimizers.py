@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import groups_of
 from kinesym.runtime.results.fit import Step
 from kinesym.runtime.shooting import absolute
-from kinesym.runtime.shooting.batched_squares import Problem, Squares, minimised
+from kinesym.runtime.shooting.batched_squares import Problem, minimised
 from kinesym.runtime.shooting.interior_point import ipopt
 from kinesym.runtime.shooting.scaled import Endpoint, Minimisation
 from kinesym.runtime.shooting.stationary import (
@@ -26,6 +25,7 @@ from kinesym.runtime.shooting.stationary import (
     least_share,
     made_by_unknowns,
 )
+from kinesym.runtime.shooting.sums_of_squares import SumOfSquares
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.simulation.stepper import Diverged
 from kinesym.runtime.status import Solve
@@ -200,33 +200,10 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
             "least-squares"
         )
 
-    here: dict[str, Array] = {}  # rows and slopes at the iterate
+    def slopes(q: Array) -> Array:
+        return np.asarray(trials.jacobian(q).toarray() * problem.slopes(q))
 
-    def squares(rows: NDArray[np.intp], points: Array) -> Squares:
-        at, n = problem.at(points[0]), points.shape[1]
-        J = trials.cost(at)
-        none = Squares(np.array([J]), np.zeros((1, n)), np.zeros((1, n, n)))
-        if not (problem.history[-1].objective if problem.history else np.inf) > J:
-            return none
-        try:
-            r, S = trials.residuals(at), trials.jacobian(at).toarray() * problem.slopes(at)
-        except Diverged:  # a step can be singular where the run reaches its end
-            return none._replace(cost=np.array([np.inf]))
-        g, bend = 2.0 * (S.T @ r), 2.0 * (S.T @ S)
-        if not (np.isfinite(g).all() and np.isfinite(bend).all()):
-            return none._replace(cost=np.array([np.inf]))
-        problem.note(at, J, float(np.linalg.norm(g)))
-        here.update(rows=trials.rows(at), slopes=S)
-        return Squares(np.array([J]), g[None], bend[None])
-
-    def change(rows: NDArray[np.intp], points: Array) -> Array:
-        try:
-            with np.errstate(all="ignore"):  # far away from the iterate it may be no number
-                moved = trials.change(here["rows"], problem.at(points[0]))
-                return 2.0 * (moved @ here["slopes"])[None]
-        except Diverged:
-            return np.full_like(points, np.nan)
-
+    sum_ = SumOfSquares(trials, problem.at, slopes, problem.note)
     try:
         rounded = ROUNDED_RESIDUAL**2 * made_by_unknowns(trials.jacobian(q), q)
     except Diverged as error:
@@ -234,7 +211,8 @@ def least_squares(problem: Minimisation, q: Array) -> Endpoint:
     low, high = problem.scaled_bounds
     level = least_share(trials, q)
     share, noise = _SHARE * how.tolerance, _noise(trials, q)
-    asked = Problem(squares, (low[None], high[None]), rounded, level, share, noise, change)
+    box = (low[None], high[None])
+    asked = Problem(sum_.squares, box, rounded, level, share, noise, sum_.change)
     found = minimised(asked, problem.scaled(q)[None], how.limit, lambda ended, now: None)
     if not found.status[0]:
         raise KeyboardInterrupt

@@ -21,9 +21,11 @@ _MOST = 20
 _FARTHEST = 4.0
 #: Distance [standard errors of the quadratic approximation] from which a side is open.
 _OPEN = 1e3
-#: Curvature of a spring over that of J: it leaves a thousandth of the distance to its goal.
-STIFF = 1e3
-#: Share of a step that the quantity must follow; below it, bounds hold the quantity.
+#: Curvatures of a spring over that of J: the first leaves a thousandth of the distance to its goal.
+#: Stiffer ones follow where the quantity does not move by this share of the step that is asked: J
+#: may rise by more than its curvature tells.
+STIFF, FOLLOWS = (1e3, 1e5, 1e7), 0.5
+#: Share of a step below which bounds hold the quantity.
 _STAYS = 0.1
 
 
@@ -49,12 +51,19 @@ class Spring:
 
     goal: float
     stiffness: float
+    times: float
 
     @staticmethod
-    def to(value: float, best: float, standard_error: float, variance: float) -> Spring:
+    def to(
+        value: float, best: float, standard_error: float, variance: float, times: float
+    ) -> Spring:
         """Spring towards a value of g, at rest there if J is quadratic with its minimum at `best`;
-        much stiffer than J, whose curvature follows from the standard error."""
-        return Spring(value + (value - best) / STIFF, STIFF * variance / standard_error**2)
+        so many times as stiff as J, whose curvature follows from the standard error."""
+        return Spring(value + (value - best) / times, times * variance / standard_error**2, times)
+
+    def energy(self, g: float) -> float:
+        """What it adds to J."""
+        return self.stiffness * (g - self.goal) ** 2
 
     def pull(self, g: float) -> float:
         """d J / d g at rest."""
@@ -162,13 +171,14 @@ def _side(
     best, goal, bound = rising.best, rising.goal, bounds[(sign + 1) // 2]
     points = list[ProfilePoint]()
     near, far = 0.0, np.inf  # distances with a rise below and above the target
-    distance, least, reached = goal * error, goal, 0.0
+    distance, least = goal * error, goal
     reach = abs(bound - best.value)
     which = "above" if sign > 0 else "below"
     open_ = f"is not limited {which}"
     for _ in range(_MOST):
         distance = min(distance, reach)
-        found = solve(best.value + sign * distance, _nearest(points, best, distance))
+        within = [point for point in points if rising.root(point) < goal]
+        found = solve(best.value + sign * distance, _nearest(within, best, distance))
         if not np.isfinite(found.objective):
             far = min(far, distance)
             distance = 0.5 * (near + distance)
@@ -177,25 +187,25 @@ def _side(
             continue
         points.append(found)
         root, step = rising.root(found), rising.step(found, sign)
+        went = sign * (found.value - best.value)
         if abs(root - goal) <= _NEAR * goal:
             last = sign * step if np.isfinite(step) else 0.0
             return _Side(found.value + last, points)
         if root < goal:
+            if went - near < _STAYS * (distance - near):
+                words = f"{open_}: bounds keep it at {rising.shown(found.value):.6g}"
+                return _Side(found.value, points[:-1], words)
             if distance >= reach:
                 words = f"{open_}: the interval reaches the bound {rising.shown(bound):.6g}"
                 return _Side(float(bound), points, words)
-            went = sign * (found.value - best.value)
-            if went - reached < _STAYS * (distance - near):
-                words = f"{open_}: bounds keep it at {rising.shown(found.value):.6g}"
-                return _Side(found.value, points[:-1], words)
             if distance > _OPEN * goal * error:
                 return _Side(sign * np.inf, points, f"{open_}: the interval is open")
-            near, reached = distance, went
+            near = went
         else:
-            far = min(far, distance)
+            far = min(far, went)
         slow = abs(root - goal) > 0.5 * least
         least = min(least, abs(root - goal))
-        distance = _next(distance, near, far, step, reach, slow)
+        distance = _next(went, near, far, step, reach, slow)
     last = rising.shown(best.value + sign * near)
     words = f"has no end of its interval {which}: no minimum is found beyond {last:.6g}"
     return _Side(np.nan, points, words)
@@ -211,6 +221,7 @@ def _next(distance: float, near: float, far: float, step: float, reach: float, s
 
 
 def _nearest(points: Sequence[ProfilePoint], best: ProfilePoint, distance: float) -> ProfilePoint:
-    """The minimum that was found nearest to a distance."""
+    """The minimum nearest to a distance. points : those within the interval, as others may lead to
+    another minimum."""
     every = [best, *points]
     return min(every, key=lambda point: abs(abs(point.value - best.value) - distance))

@@ -34,7 +34,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.bends import Bends
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import Hat
-from kinesym.runtime.statistics.profile import STIFF, ProfilePoint, Quantity, Spring
+from kinesym.runtime.statistics.profile import ProfilePoint, Quantity, Spring
 from kinesym.runtime.statistics.spring import Pulled, pulled_hessian
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
@@ -271,7 +271,7 @@ def _with_spring(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> I
     """A problem with a spring more."""
     jacobian, hessian = problem.structures
     softer = problem.scaling and replace(
-        problem.scaling, objective=problem.scaling.objective / STIFF
+        problem.scaling, objective=problem.scaling.objective / spring.times
     )
     return replace(
         problem,
