@@ -24,7 +24,7 @@ _OPEN = 1e3
 #: Curvatures of a spring over that of J: the first leaves a thousandth of the distance to its goal.
 #: Stiffer ones follow where the quantity does not move by this share of the step that is asked: J
 #: may rise by more than its curvature tells.
-STIFF, FOLLOWS = (1e3, 1e5, 1e7), 0.5
+STIFF, FOLLOWS = (1e3, 1e6, 1e9), 0.5
 #: Share of a step below which bounds hold the quantity.
 _STAYS = 0.1
 

@@ -660,6 +660,7 @@ def test_standard_errors_are_those_of_the_linearised_response(fitted, records):
     assert errors == pytest.approx(expected[:3], rel=0.03)
 
 
+@pytest.mark.study
 def test_other_ways_to_the_same(fitted, tmp_path):
     problem, found = fitted
     pytest.importorskip("cyipopt")

@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 import sympy as sp
-from scipy.optimize import curve_fit
+from scipy.optimize import brentq, curve_fit, minimize_scalar
 from scipy.signal import lfilter
 from scipy.stats import t as student
 
@@ -120,6 +120,39 @@ def test_profile_near_a_bound(oscillator):
     found = problem.solve({K: 20.0, B: 0.5}).profile(B)
     assert found.low == 0.3
     assert "b is not limited below: the interval reaches the bound 0.3" in found.notes
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("shooting", [False, True])
+def test_what_is_at_a_bound_leaves_it_where_another_is_held(shooting, log):
+    """A decay with an inflow c of at least 0, which is estimated as 0: where the rate is higher
+    than estimated, some inflow makes up for it. Ends against SciPy on the closed form."""
+    a, c = sp.symbols("a c")
+    model = ks.Model("decay", [X], [], [a, c], [X.diff(t) + a * X - c])
+    time, std = np.linspace(0.0, 2.0, 81), 0.02
+    run = lambda a, c: (1.0 - c / a) * np.exp(-a * time) + c / a  # noqa: E731
+    y = run(1.5, -0.003) + std * np.random.default_rng(1).standard_normal(81)
+    trial = ks.Experiment(time, measurements={X: y}, std={X: std})
+    unknown = {a: ks.log_scale(0.1, 5.0) if log else (0.1, 5.0), c: (0.0, 2.0)}
+    if shooting:
+        fit = ks.Shooting(model, trial, unknown, initial={X: 1.0}).solve({a: 1.0, c: 0.1})
+    else:
+        problem = ks.Collocation(
+            model, trial, unknown, boundary=[ks.at_start(X) - 1], scheme="gauss-4"
+        )
+        fit = problem.solve({a: 1.0, c: 0.1})
+    assert fit.parameters["c"] < 1e-6
+
+    def least(a):
+        J = lambda c: (((run(a, c) - y) / std) ** 2).sum()  # noqa: E731
+        return minimize_scalar(J, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-10}).fun
+
+    best = minimize_scalar(least, bounds=(1.0, 2.0), method="bounded", options={"xatol": 1e-10})
+    rise = lambda a: least(a) - best.fun - 3.841459  # noqa: E731
+    ends = [brentq(rise, *sides) for sides in ((0.5, best.x), (best.x, 4.0))]
+    row = fit.interval(a, method="profile")
+    assert [row.low, row.high] == pytest.approx(ends, rel=1e-4)
+    assert not row.remark
 
 
 def test_a_solution_keeps_no_factors(oscillator):

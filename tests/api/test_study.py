@@ -310,6 +310,7 @@ def test_a_folder_that_workers_do_not_see(tmp_path):
     assert not list((tmp_path / "s" / "journal").iterdir())
 
 
+@pytest.mark.study
 def test_dask(tmp_path):
     distributed = pytest.importorskip("distributed")
     study = ks.Study(tmp_path / "s")

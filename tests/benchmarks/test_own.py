@@ -150,6 +150,7 @@ def test_another_program_is_found(tmp_path, monkeypatch):
         by_casadi.casadi_of(problem, z, {}, str(tmp_path))
 
 
+@pytest.mark.study
 def test_the_table(mine, tmp_path, capsys, monkeypatch):
     """All columns, the same optimum, numbers as JSON, a sentence for what is not there."""
     monkeypatch.setitem(own.NEEDED, "opty", ["no_such_package"])

@@ -68,6 +68,7 @@ def test_the_same_optimum(name):
     assert solved(name).objective == pytest.approx(bench.PEERS[name].cost, rel=1e-6)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("name", LESS if LONG else LESS[:2])
 def test_a_lower_optimum(name):
     assert solved(name).objective < bench.PEERS[name].cost

@@ -70,6 +70,7 @@ def torques_of(tree, rows, shares):
     return ks.inverse_dynamics(tree, motion, under, within)
 
 
+@pytest.mark.study
 def test_a_squat(tree, tmp_path, capsys):
     """From a file, by the command: both feet stay, and torques are those of half of what the motion
     needs under each foot."""

@@ -134,6 +134,7 @@ def test_body_has_its_parts(body):
     assert "friction_work" not in planar_walker(law="slip").model.state_names
 
 
+@pytest.mark.study
 def test_body_starts_on_a_flat_foot(replayed):
     run = replayed[0]
     for point in ("heel", "toe"):

@@ -17,6 +17,7 @@ def reference():
     return study.simulated(study.GAIT)
 
 
+@pytest.mark.study
 def test_gait_of_the_simulation(coarse, reference):
     """Durations approach the simulated ones with order 3; what repeats, repeats."""
     expected = np.diff(reference.edges)

@@ -152,6 +152,7 @@ def test_a_marker_that_slides_along_a_sphere(other, name):
     assert found[0].kind == "marker off its segment" and "markers.cut" in found[0].says
 
 
+@pytest.mark.study
 def test_any_two_of_a_cluster_exchanged_throughout(markers):
     """Also where all its sides are equal: what is around tells them apart."""
     still = ks.gait.read_places(gait.data("gait_subject01_static.csv"))

@@ -221,6 +221,7 @@ def test_what_cannot_be_stretched(joints, constraint, said, tmp_path):
             assert com == [[float(c) for c in body.com] for body in made.bodies]
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("alike", [True, False])
 @pytest.mark.parametrize(
     "name", ["gait2354", pytest.param("LaiUhlrich2022", marks=pytest.mark.study)]

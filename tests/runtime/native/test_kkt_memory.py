@@ -84,6 +84,7 @@ def test_optimised(tmp_path):
     assert said.startswith("250 systems")
 
 
+@pytest.mark.study
 def test_hybrid_loop_and_its_derivatives(tmp_path):
     """Nothing is copied from or to arrays that there are not; a bounce and its derivatives."""
     sources = [*sorted((C / "hybrid").glob("*.c")), HERE / "hybrid_fall.c"]

@@ -340,6 +340,7 @@ def test_some_entries_of_a_structure():
             assert (values == 15.0).all()
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("scheme", ["gauss-2", "radau-3"])
 @pytest.mark.parametrize("lanes", [4, 8])
 def test_large_matrices_go_past_the_caches(monkeypatch, lanes, scheme):

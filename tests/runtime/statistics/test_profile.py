@@ -1,9 +1,12 @@
 """Profiles of functions whose intervals are known."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
-from kinesym.runtime.results.profile import Profile
+from kinesym.runtime.results.profile import HeldQuantity, Profile
 from kinesym.runtime.statistics.profile import ProfilePoint, rises
 
 
@@ -72,6 +75,29 @@ def test_solves_that_fail():
     found = rises(ProfilePoint(0.0, 0.0, 0.0), 1.0, (-np.inf, np.inf), solve, 3.84)
     assert np.isnan(found.high)
     assert "no minimum is found beyond 0.499" in found.remarks[0]
+
+
+def test_a_wall_that_the_curvature_does_not_tell():
+    """J rises from nothing to the target within a share of the standard error; springs that the
+    curvature tells do not follow there."""
+
+    def J(v):
+        return 1e-3 * (v - 1.0) ** 2 + np.exp(min(20.0 * (v - 2.0), 600.0))
+
+    def solved(guess, near, spring):
+        found = minimize_scalar(
+            lambda v: J(v) + spring.energy(v), bounds=(-100.0, 100.0), options={"xatol": 1e-12}
+        )
+        return np.array([found.x]), J(found.x), None
+
+    best = ProfilePoint(1.0, J(1.0), 0.0, np.array([1.0]))
+    sides = (np.array([-np.inf]), np.array([np.inf]))
+    about = (best, 1e3**0.5, (-np.inf, np.inf), sides, np.ones(1), lambda y: y[0], solved)
+    solve = partial(HeldQuantity(*about).held, variance=1.0)
+    found = rises(best, 1e3**0.5, (-np.inf, np.inf), solve, 3.84)
+    assert J(found.high) - J(1.0) == pytest.approx(3.84, rel=1e-3)
+    assert found.low == pytest.approx(1.0 - 3840**0.5, rel=1e-3)
+    assert not found.remarks
 
 
 def test_picture():
