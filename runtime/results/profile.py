@@ -122,7 +122,7 @@ class HeldQuantity(NamedTuple):
             guess, J, multipliers = found
             g = self.at(guess)
             point = ProfilePoint(g, J, spring.pull(g), guess, multipliers)
-            if (g - near.value) / (value - near.value) >= FOLLOWS:
+            if (g - near.value) * np.sign(value - near.value) >= FOLLOWS * abs(value - near.value):
                 break
         return point
 

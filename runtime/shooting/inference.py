@@ -229,7 +229,8 @@ class ShootingInference:
 
         def total(y: Array, spring: Spring) -> float:
             q = scale.at(y)
-            return self.trials.cost(q) + spring.energy(quantity(q)[0])
+            J = self.trials.cost(q)
+            return J + spring.energy(quantity(q)[0]) if np.isfinite(J) else np.inf
 
         def at(y: Array) -> float:
             q = scale.at(y)

@@ -22,8 +22,8 @@ from kinesym.runtime.simulation.stepper import Diverged
 from kinesym.runtime.statistics.profile import Spring
 from kinesym.runtime.status import Solve
 
-#: Share of J by which a step may still lower it at the end, and iterations at most.
-_REST, _MOST = 1e-11, 100
+#: Iterations at most.
+_MOST = 100
 #: Sides of kinks of priors that are tried.
 _SIDES = 20
 #: A quantity as a function of all unknowns: its value and its derivatives (n,).
@@ -90,13 +90,9 @@ def _near_squares(
         rounded = ROUNDED_RESIDUAL**2 * made_by_unknowns(trials.jacobian(guess), guess)
     except Diverged:
         return guess, False
-    low, high = bounds
-    box, sum_ = (
-        (scale.scaled(low)[None], scale.scaled(high)[None]),
-        SumOfSquares(rows, at, slopes),
-    )
-    level = least_share(trials, guess)
-    asked = Problem(sum_.squares, box, rounded, level, _REST, change=sum_.change)
+    box = (scale.scaled(bounds[0])[None], scale.scaled(bounds[1])[None])
+    sum_, level = SumOfSquares(rows, at, slopes), least_share(trials, guess)
+    asked = Problem(sum_.squares, box, rounded, level, change=sum_.change)
     found = minimised(asked, scale.scaled(start)[None], _MOST, lambda ended, now: None)
     if not found.status[0]:
         raise KeyboardInterrupt

@@ -95,8 +95,8 @@ class Residuals:
 
     @cached_property
     def _pattern(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        """Which values of the Jacobian of `nlp` are those of the residuals, by rows, their columns,
-        and where rows begin."""
+        """Numbers of the values of the Jacobian of `nlp` that are of residuals, in the order of
+        rows, their columns, and where rows begin."""
         rows, columns = self.nlp.jacobian_structure.arrays()
         places = np.full(self.nlp.n_constraints, -1)
         places[self._rows] = np.arange(len(self._rows))

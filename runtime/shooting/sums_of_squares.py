@@ -14,8 +14,8 @@ from kinesym.runtime.simulation.stepper import Diverged
 
 
 class Rows(Protocol):
-    """What is asked of trials, see `Simulated`: J(q), residuals or scores, their Jacobian, rows
-    before scores are made of them, and the change of residuals from where they had these rows."""
+    """Part of trials, see `Simulated`: J(q), residuals or scores, their Jacobian, rows before
+    scores are made of them, and the change of residuals from where they had these rows."""
 
     def cost(self, q: Array) -> float: ...
     def residuals(self, q: Array) -> Array: ...

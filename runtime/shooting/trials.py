@@ -215,13 +215,6 @@ class Simulated(ABC):
         """Samples of the residuals; the channel of residuals without measurement is -1, the weight
         of a missing sample 0."""
 
-    def tried_residuals(self, q: Array) -> Array:
-        """Residuals, infinite if a simulation does not reach its end."""
-        try:
-            return self.residuals(q)
-        except Diverged:
-            return np.array([np.inf])
-
     def gaps(self, q: Array) -> Array:
         """Gaps: end of each segment minus start of the next, all trials; zero for a solution."""
         return np.zeros(0)

@@ -21,10 +21,11 @@ _MOST = 20
 _FARTHEST = 4.0
 #: Distance [standard errors of the quadratic approximation] from which a side is open.
 _OPEN = 1e3
-#: Curvatures of a spring over that of J: the first leaves a thousandth of the distance to its goal.
-#: Stiffer ones follow where the quantity does not move by this share of the step that is asked: J
-#: may rise by more than its curvature tells.
-STIFF, FOLLOWS = (1e3, 1e6, 1e9), 0.5
+#: Curvatures of springs over that of J: the first leaves a thousandth of the distance to its goal.
+STIFF = (1e3, 1e6, 1e9)
+#: Share of a step that the quantity must follow, else the next spring is tried: J may rise by more
+#: than its curvature tells.
+FOLLOWS = 0.5
 #: Share of a step below which bounds hold the quantity.
 _STAYS = 0.1
 
@@ -46,7 +47,7 @@ class Spring:
 
     At the minimum of J and the spring together, J is least for the value of g reached there, for
     any spring: its pull is the multiplier of the condition on g. So no equation is needed, and a
-    quantity that cannot reach the goal stops before it.
+    quantity that cannot reach the goal stops before it. times : its curvature over that of J.
     """
 
     goal: float
@@ -62,7 +63,7 @@ class Spring:
         return Spring(value + (value - best) / times, times * variance / standard_error**2, times)
 
     def energy(self, g: float) -> float:
-        """What it adds to J."""
+        """Part of J that it adds."""
         return self.stiffness * (g - self.goal) ** 2
 
     def pull(self, g: float) -> float:

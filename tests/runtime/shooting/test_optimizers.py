@@ -37,7 +37,7 @@ class Straight:
     def residuals(self, q):
         return SLOPES @ q - NOISE
 
-    rows = tried_residuals = residuals
+    rows = residuals
 
     def change(self, before, q):
         return self.residuals(q) - before
