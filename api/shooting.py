@@ -252,6 +252,8 @@ class Shooting(Displayed):
             names += [name for name in unknowns.parameters if name not in names]
             values = by_name(guess or {}, names, "guess")
             given &= np.array([origin in values for origin in unknowns.origins])
+            if (numbers := unknowns.numbers(values)) is not None:
+                return numbers, np.ones(unknowns.size, dtype=bool)
         z, fixed = first_guess(
             layout, fine, values, dict(self.model.values), kinematic_pairs(self.model)
         )

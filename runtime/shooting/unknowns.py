@@ -116,6 +116,14 @@ class Unknowns:
         """Parameter, state or input to which each entry of q belongs."""
         return [owner for owner, _ in self._entries]
 
+    def numbers(self, values: Mapping[str, Any]) -> Array | None:
+        """q from values by name, where each entry has a finite number; else None."""
+        pairs = zip(self.names, self.origins, strict=True)
+        found = [values.get(name, values.get(origin)) for name, origin in pairs]
+        plain = all(isinstance(v, float | int) and not isinstance(v, bool) for v in found)
+        q = np.array(found, dtype=float) if plain and not self.several else np.full(1, np.nan)
+        return q if np.isfinite(q).all() else None
+
     def gathered(self, layout: Layout, z: Array) -> Array:
         """q from all trajectories and the parameters."""
         q = np.zeros(self.size)

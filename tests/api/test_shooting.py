@@ -14,6 +14,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+import kinesym.shooting as shooting_module
 from kinesym.runtime.shooting.optimizers import OPTIMIZERS
 from kinesym.runtime.status import Solve
 
@@ -410,6 +411,19 @@ def test_pack_and_unpack(one):
     data = many.trials[0].measurements["x"]
     start = many.pack({v: np.arange(61.0)})
     np.testing.assert_array_equal(start, [*TRUE, data[20], 20.0, data[40], 40.0])
+
+
+def test_numbers_are_packed_without_trajectories(one, monkeypatch):
+    """As in the loops of other optimisers, where these would take longer than J."""
+    data = [samples(0.0, position=0.5), samples(0.0, position=-1.0)]
+    free = swing(data, initial={x: None, v: 0.0})
+    drawn = free.pack({k: 2.5, c: 1, x: [0.3, 0.3]})
+    monkeypatch.setattr(shooting_module, "first_guess", None)
+    np.testing.assert_array_equal(free.pack({k: 2.5, "c": 1, x: 0.3}), drawn)
+    np.testing.assert_array_equal(one.pack({"k": np.float64(2.5), c: 0.1}), [2.5, 0.1])
+    wide = swing(unknown={k: (4.0, 9.0), c: None})
+    with pytest.warns(UserWarning, match="the guess of k, 10, is outside its bounds"):
+        np.testing.assert_array_equal(wide.pack({k: 10.0, c: 0.1}), [9.0, 0.1])
 
 
 def test_trajectories_are_simulations(one):
