@@ -103,8 +103,7 @@ class Iterates:
     measurements do not tell it, J at the last look, J where the models began anew and its decrease
     that secants told there, what bending a step changes in J by the fourth power of its length,
     four times as much with each iteration since it was looked at, and the status, "" while it
-    runs. trace : numbers, J and y of those
-    that moved, by iteration."""
+    runs. trace : numbers, J and y of those that moved, by iteration."""
 
     y: Array
     cost: Array
@@ -276,7 +275,8 @@ def _along_bend(
     new = np.clip(y + step, low, high)
     length = np.linalg.norm(step, axis=1)
     long = length >= _FULL * now.radius[rows]
-    long &= now.curve[rows] * length**4 >= _STRAIGHT * expected
+    with np.errstate(invalid="ignore"):  # steps of no length
+        long &= now.curve[rows] * length**4 >= _STRAIGHT * expected
     now.curve[rows] *= 4.0
     if problem.change is None or not long.any():
         return new, length

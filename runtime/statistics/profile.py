@@ -203,7 +203,7 @@ def _side(
                 return _Side(sign * np.inf, points, f"{open_}: the interval is open")
             near = went
         else:
-            far = min(far, went)
+            far = min(far, went if went > near else distance)  # else it is another minimum
         slow = abs(root - goal) > 0.5 * least
         least = min(least, abs(root - goal))
         distance = _next(went, near, far, step, reach, slow)
