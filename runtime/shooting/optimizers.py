@@ -138,7 +138,24 @@ def _line_search(
 
 
 def bfgs(problem: Minimisation, q: Array) -> Endpoint:
-    """L-BFGS-B of SciPy."""
+    """L-BFGS-B of SciPy, which begins anew, with no memory of curvatures, where it ends at no
+    minimum: as bounds cut a step to next to nothing."""
+    _refuse(problem.how.options, _BFGS, "bfgs")
+    problem.note(q, problem.trials.cost(q))
+    low, high = problem.scaled_bounds
+    if (low == high).all():
+        return Endpoint(q, Solve.CONVERGED, "all unknowns are held by their bounds")
+    while True:
+        before = len(problem.history)
+        found = _lbfgsb(problem, q, problem.how.limit - before + 1)
+        again = found.status is Solve.CONVERGED and len(problem.history) > before
+        if not again or checked(problem, found) is found:
+            return found
+        q = found.q
+
+
+def _lbfgsb(problem: Minimisation, q: Array, limit: int) -> Endpoint:
+    """The end of L-BFGS-B from q."""
 
     def value(y: Array) -> tuple[float, Array]:
         J = problem.cost(y)
@@ -149,20 +166,15 @@ def bfgs(problem: Minimisation, q: Array) -> Endpoint:
     def note(intermediate_result: Any) -> None:
         problem.note(problem.at(intermediate_result.x), intermediate_result.fun * problem.unit)
 
-    _refuse(problem.how.options, _BFGS, "bfgs")
-    problem.note(q, problem.trials.cost(q))
-    low, high = problem.scaled_bounds
-    if (low == high).all():
-        return Endpoint(q, Solve.CONVERGED, "all unknowns are held by their bounds")
     settings = {
-        "maxiter": problem.how.limit,
+        "maxiter": limit,
         "gtol": problem.how.tolerance,
         "ftol": 1e-15,
-        "maxfun": 100 * problem.how.limit,
+        "maxfun": 100 * limit,
         "maxcor": 30,
         **problem.how.options,
     }
-    bounds = list(zip(low, high, strict=True))
+    bounds = list(zip(*problem.scaled_bounds, strict=True))
     found = scipy.optimize.minimize(
         value,
         problem.scaled(q),
@@ -172,7 +184,7 @@ def bfgs(problem: Minimisation, q: Array) -> Endpoint:
         bounds=bounds,
         options=settings,
     )
-    slope = np.clip(found.x - found.jac, low, high) - found.x
+    slope = np.clip(found.x - found.jac, *problem.scaled_bounds) - found.x
     stuck = found.status == 2  # its line search ended; 1 is a limit
     if stuck:
         return _stuck(problem, found.x, float(np.linalg.norm(slope)))

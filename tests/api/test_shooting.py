@@ -413,6 +413,19 @@ def test_pack_and_unpack(one):
     np.testing.assert_array_equal(start, [*TRUE, data[20], 20.0, data[40], 40.0])
 
 
+def test_bfgs_begins_anew_where_a_bound_cuts_its_steps():
+    """Of this record it ended above the minimum, where a step to the bound of q was next to
+    nothing."""
+    model = ks.Model("decay", [x], [], [k, q], [x.diff(ks.t) + k * x - q])
+    time = np.linspace(0.0, 2.0, 81)
+    noise = 0.02 * np.random.default_rng(1019).standard_normal(81)
+    trial = ks.Experiment(time, measurements={x: np.exp(-1.5 * time) + noise}, std={x: 0.02})
+    problem = ks.Shooting(model, trial, {k: (0.1, 5.0), q: (0.0, 2.0)}, initial={x: 1.0})
+    found, best = (problem.solve({k: 1.0, q: 0.1}, way) for way in ("bfgs", "least-squares"))
+    assert found.success and found.parameters["q"] == 0.0
+    assert found.objective == pytest.approx(best.objective, rel=1e-9)
+
+
 def test_numbers_are_packed_without_trajectories(one, monkeypatch):
     """As in the loops of other optimisers, where these would take longer than J."""
     data = [samples(0.0, position=0.5), samples(0.0, position=-1.0)]
