@@ -108,8 +108,8 @@ class HeldQuantity(NamedTuple):
         return float(np.exp(value) if self.log else value)
 
     def held(self, value: float, near: ProfilePoint, variance: float) -> ProfilePoint:
-        """The minimum with the quantity held at a value, from a neighbour; variance : of the
-        samples."""
+        """The minimum with the quantity held at a value, from a neighbour, by stiffer and stiffer
+        springs until it follows; variance : of the samples."""
         guess = np.clip(near.state + (value - near.value) * self.ahead, *self.bounds)
         if not abs(self.at(guess) - value) < abs(near.value - value):
             guess = near.state  # the prediction leads away

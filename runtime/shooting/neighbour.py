@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,17 @@ _MOST = 100
 _SIDES = 20
 #: A quantity as a function of all unknowns: its value and its derivatives (n,).
 Follows = Callable[[Array], tuple[float, Array]]
+
+
+class _Near(NamedTuple):
+    """Arguments of `near_minimum`; bounds and sizes of the free unknowns only."""
+
+    trials: Simulated
+    guess: Array
+    free: NDArray[np.intp]
+    bounds: tuple[Array, Array]
+    size: Array
+    held: tuple[Follows, Spring] | None
 
 
 def near_minimum(
@@ -62,20 +74,13 @@ def near_minimum(
 
     if not (len(free) and np.isfinite(trials.cost(guess))):
         return guess, bool(np.isfinite(trials.cost(guess)))
-    if trials.kinked:
-        return _near_kinks(trials, guess, free, (low, high), size[free], held)
-    return _near_squares(trials, guess, free, (low, high), size[free], held)
+    near = _Near(trials, guess, free, (low, high), size[free], held)
+    return _near_kinks(near) if trials.kinked else _near_squares(near)
 
 
-def _near_squares(
-    trials: Simulated,
-    guess: Array,
-    free: NDArray[np.intp],
-    bounds: tuple[Array, Array],
-    size: Array,
-    held: tuple[Follows, Spring] | None,
-) -> tuple[Array, bool]:
+def _near_squares(near: _Near) -> tuple[Array, bool]:
     """Minimum of a sum of squares or of a likelihood, as `near_minimum`."""
+    trials, guess, free, bounds, size, held = near
     scale = Scale(size, log_of(trials.unknowns)[free])
     rows = trials if held is None else _Pulled(trials, *held)
 
@@ -110,7 +115,7 @@ class _Pulled:
     def cost(self, q: Array) -> float:
         """J with the energy."""
         J = self.trials.cost(q)
-        return J + _energy((self.quantity, self.spring), q) if np.isfinite(J) else J
+        return J + self.spring.energy(self.quantity(q)[0]) if np.isfinite(J) else J
 
     def residuals(self, q: Array) -> Array:
         """Residuals or scores, that of the spring last."""
@@ -134,19 +139,12 @@ class _Pulled:
         return float(np.sqrt(self.spring.stiffness) * off)
 
 
-def _near_kinks(
-    trials: Simulated,
-    guess: Array,
-    free: NDArray[np.intp],
-    bounds: tuple[Array, Array],
-    size: Array,
-    held: tuple[Follows, Spring] | None,
-) -> tuple[Array, bool]:
+def _near_kinks(near: _Near) -> tuple[Array, bool]:
     """Minimum of an objective with absolute values of residuals, as `near_minimum`."""
-
+    trials, guess, free, bounds, size, held = near
     at = partial(_placed, guess, free, size)
 
-    def near(y: Array) -> absolute.Kinked:
+    def kinked(y: Array) -> absolute.Kinked:
         q = at(y)
         here = absolute.kinked_at(trials, q)
         if held is not None:
@@ -163,7 +161,7 @@ def _near_kinks(
 
     level = float(len(trials.residuals(guess)))
     sides = (bounds[0] / size, bounds[1] / size)
-    asked = absolute.Problem(near, tried, sides, level, lambda y, J, slope: None)
+    asked = absolute.Problem(kinked, tried, sides, level, lambda y, J, slope: None)
     y, status = absolute.minimised(asked, guess[free] / size, 200)
     return at(y), status.success
 

@@ -121,8 +121,9 @@ class Unknowns:
         pairs = zip(self.names, self.origins, strict=True)
         found = [values.get(name, values.get(origin)) for name, origin in pairs]
         plain = all(isinstance(v, float | int) and not isinstance(v, bool) for v in found)
-        q = np.array(found, dtype=float) if plain and not self.several else np.full(1, np.nan)
-        return q if np.isfinite(q).all() else None
+        if self.several or not plain or not np.isfinite(found).all():
+            return None
+        return np.array(found, dtype=float)
 
     def gathered(self, layout: Layout, z: Array) -> Array:
         """q from all trajectories and the parameters."""
