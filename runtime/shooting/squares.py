@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array, vstack
+from scipy.sparse import csr_array, diags_array, get_index_dtype, vstack
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
@@ -16,6 +17,18 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import LOG_STD, Samples, joined, stacked
 from kinesym.runtime.shooting.scores import Scores
 from kinesym.runtime.signals.experiment import Experiment
+
+
+class _Pattern(NamedTuple):
+    """Pattern of a Jacobian, sparse by rows. values : numbers of the values, of another Jacobian,
+    that are added at these `places` of its own; pairs : of rows, that each is of. columns, begins :
+    of its own."""
+
+    values: NDArray[np.intp]
+    pairs: NDArray[np.intp]
+    places: NDArray[np.intp]
+    columns: NDArray[np.integer]
+    begins: NDArray[np.integer]
 
 
 class Residuals:
@@ -94,25 +107,35 @@ class Residuals:
         return np.concatenate([found, self._root * np.where(self._late.samples.scored, e, rooted)])
 
     @cached_property
-    def _pattern(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        """Numbers of the values of the Jacobian of `nlp` that are of residuals, in the order of
-        rows, their columns, and where rows begin."""
+    def _pattern(self) -> _Pattern:
+        """How the Jacobian is made of that of `nlp`."""
         rows, columns = self.nlp.jacobian_structure.arrays()
+        n, width = len(self._rows), self.nlp.n_variables
         places = np.full(self.nlp.n_constraints, -1)
-        places[self._rows] = np.arange(len(self._rows))
+        places[self._rows] = every = np.arange(n)
         own = places[rows]
-        order = np.flatnonzero(own >= 0)
-        order = order[np.lexsort((columns[order], own[order]))]
-        counts = np.bincount(own[order], minlength=len(self._rows))
-        return order, columns[order].astype(np.intp), np.append(0, np.cumsum(counts))
+        order = np.argsort(own, kind="stable")[np.count_nonzero(own < 0) :]
+        first = np.searchsorted(own[order], np.arange(n + 1))
+        into, of = (every, every) if self.scores is None else self.scores.pairs(n)
+        counts = np.diff(first)[of]  # of values by pair
+        pair = np.repeat(np.arange(len(of)), counts)
+        nth = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+        value = order[first[of][pair] + nth]
+        places, target = np.unique(into[pair] * width + columns[value], return_inverse=True)
+        rows, columns = np.divmod(places, width)
+        kind = get_index_dtype(maxval=max(width, len(places)))
+        begins = np.searchsorted(rows, np.arange(n + 1))
+        return _Pattern(value, pair, target, columns.astype(kind), begins.astype(kind))
 
     def jacobian(self, z: Array) -> csr_array:
         """Jacobian d r/d z."""
-        order, *places = self._pattern
-        shape = (len(self._rows), self.nlp.n_variables)
-        found = csr_array((self.nlp.jacobian(z)[order], *places), shape=shape)
+        own = self._pattern
+        values = self.nlp.jacobian(z)[own.values]
         if self.scores is not None:
-            found = self.scores.slopes(self.nlp.constraints(z)[self._rows], found)
+            values = values * self.scores.slopes(self.nlp.constraints(z)[self._rows])[own.pairs]
+        values = np.bincount(own.places, values, len(own.columns))
+        shape = (len(self._rows), self.nlp.n_variables)
+        found = csr_array((values, own.columns, own.begins), shape=shape)
         if self._late is None:
             return found
         slopes = self._root * self._late.residual_jacobian(z)

@@ -35,6 +35,11 @@ KS_PART V *ks_take(ks_pool *pool, ptrdiff_t vectors) {
     return taken;
 }
 
+/* Room for so many numbers or places */
+KS_PART double *ks_take_numbers(ks_pool *pool, ptrdiff_t count) {
+    return (double *)ks_take(pool, (count + KS_LANES - 1) / KS_LANES);
+}
+
 KS_PART int ks_allocate(ks_pool *pool) {
     size_t bytes = (pool->used + 1) * sizeof(V);
     pool->memory = aligned_alloc(64, ks_round_up((ptrdiff_t)bytes, 64));
