@@ -87,7 +87,7 @@ PROFILES = ["problem", "parameter", "estimate", "95 % by t", "95 % by profile", 
 LIMIT = 200
 #: Most unknowns of a problem that is fitted; CPU seconds of a fit from the nominal parameters up to
 #: which it is fitted from many starts, and of all starts of the peer, after which it begins none.
-MOST, SOON, PATIENCE = 50, 3.0, 120.0
+MOST, SOON, PATIENCE = 50, 6.0, 240.0
 #: Seconds by the clock for all that a peer does with a problem; the machine may be busy.
 LONGEST = 3600.0
 #: Problems with intervals by profile.
@@ -210,7 +210,7 @@ def searched(
     shooting, before = problem.shooting(), time.process_time()
     with ThreadPoolExecutor(1) as alone:
         many = shooting.multistart(starts + 1, max_iterations=LIMIT, executor=alone, progress=False)
-    each, drawn = (time.process_time() - before) / (starts + 1), many.order > 0
+    each, drawn = (time.process_time() - before) / (starts + 1), np.argsort(many.order)[1:]
     # -2 log L and a constant, where those end, too, that reach the limit of iterations
     ends = (ours.fitted - 0.5 * (many.objective[drawn] - fit.objective)).tolist()
     rows = (dict(zip(many.names, row, strict=True)) for row in many.starts[drawn])

@@ -108,7 +108,7 @@ class Residuals:
 
     @cached_property
     def _pattern(self) -> _Pattern:
-        """How the Jacobian is made of that of `nlp`."""
+        """Pattern of the Jacobian, made of that of `nlp`."""
         rows, columns = self.nlp.jacobian_structure.arrays()
         n, width = len(self._rows), self.nlp.n_variables
         places = np.full(self.nlp.n_constraints, -1)

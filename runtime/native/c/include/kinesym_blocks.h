@@ -11,9 +11,6 @@
 /* Largest size of a block */
 #define KS_BLOCKS_LARGEST 3
 
-/* Before loops over the rows or columns of a block, whose number is known */
-#define KS_UNROLLED _Pragma("GCC unroll 3")
-
 /* slot : (n, n), numbers of the blocks in `values`, row by row, -1 where they are zero. below, right :
  * (n, n), rows of the blocks below a diagonal one, and columns of those right of it; n_below, n_right :
  * how many. first : (n + 1), where rows begin in `values`. largest : (n), entries of rows. */

@@ -7,6 +7,9 @@
 /* Four numbers anywhere in memory, whatever the lanes of the library are */
 typedef double ks_four __attribute__((vector_size(32), aligned(8), may_alias));
 
+/* Before loops over few numbers, which the compiler knows how many are where it matters */
+#define KS_UNROLLED _Pragma("GCC unroll 3")
+
 /* a -= factor b, of length n */
 static inline void ks_minus(double *restrict a, const double *restrict b, double factor,
                             ptrdiff_t n) {

@@ -213,23 +213,28 @@ KS_PART void ks_stages_solve_pair(ks_stages *d, int number, V *b, V *c) {
     for (ptrdiff_t k = 0; k < n; k++) b[k] = ks_splat(d->side[k]), c[k] = ks_splat(d->side[n + k]);
 }
 
-/* h x' at stage i, from the unknowns */
-KS_PART V ks_stages_rate(const ks_stages *d, int i, ptrdiff_t k) {
-    const int unknown = d->r->method.implicit;
-    const double *inverse = d->r->method.inverse + i * unknown;
+/* h x' at stage i, from the unknowns of s stages */
+static inline __attribute__((always_inline)) V ks_stages_slope(const ks_stages *d, const int s, int i,
+                                                               ptrdiff_t k) {
+    const double *inverse = d->r->method.inverse + i * s;
     V sum = ks_splat(0.0);
-    for (int j = 0; j < unknown; j++) sum += inverse[j] * d->z[j * d->n + k];
+    KS_UNROLLED
+    for (int j = 0; j < s; j++) sum += inverse[j] * d->z[j * d->n + k];
     return sum;
+}
+
+KS_PART V ks_stages_rate(const ks_stages *d, int i, ptrdiff_t k) {
+    return ks_stages_slope(d, d->r->method.implicit, i, k);
 }
 
 /* x' and x at stage i, where the kernels read */
 KS_PART void ks_stages_point(ks_stages *d, int i) {
     const ks_tableau *method = &d->r->method;
-    const int skipped = method->stages - method->implicit;
+    const int unknown = method->implicit, skipped = method->stages - unknown;
     const V h = ks_load(d->h), inverse = 1.0 / h;
     const double start = skipped ? method->a[(i + 1) * method->stages] : 0.0;
     for (ptrdiff_t k = 0; k < d->n; k++) {
-        d->k[k] = inverse * ks_stages_rate(d, i, k);
+        d->k[k] = inverse * (unknown == 3 ? ks_stages_slope(d, 3, i, k) : ks_stages_rate(d, i, k));
         d->y[k] = d->x[k] + d->z[i * d->n + k];
         if (skipped) d->y[k] += start * h * d->rate[k];
     }
@@ -276,32 +281,40 @@ KS_PART void ks_stages_factor_whole(ks_stages *d, const int *which, double *whol
     }
 }
 
+/* g := factor matrix g, of s stages with n numbers each */
+static inline __attribute__((always_inline)) void ks_stages_mixed(const double *matrix, double factor,
+                                                                  const int s, ptrdiff_t n, V *g) {
+    for (ptrdiff_t k = 0; k < n; k++) {
+        V part[KS_UNKNOWN_MOST];
+        KS_UNROLLED
+        for (int i = 0; i < s; i++) {
+            part[i] = ks_splat(0.0);
+            KS_UNROLLED
+            for (int j = 0; j < s; j++) part[i] += factor * matrix[i * s + j] * g[j * n + k];
+        }
+        KS_UNROLLED
+        for (int i = 0; i < s; i++) g[i * n + k] = part[i];
+    }
+}
+
+KS_PART void ks_stages_mix(const ks_stages *d, const double *matrix, double factor) {
+    if (d->r->method.implicit == 3)
+        ks_stages_mixed(matrix, factor, 3, d->n, d->g);
+    else
+        ks_stages_mixed(matrix, factor, d->r->method.implicit, d->n, d->g);
+}
+
 /* Residuals in g become corrections, to be added to z */
 KS_PART void ks_stages_correct(ks_stages *d) {
     const ks_tableau *method = &d->r->method;
-    const ptrdiff_t n = d->n, unknown = method->implicit;
-    V part[KS_UNKNOWN_MOST];
-    for (ptrdiff_t k = 0; k < n; k++) {
-        for (ptrdiff_t i = 0; i < unknown; i++) {
-            part[i] = ks_splat(0.0);
-            for (ptrdiff_t j = 0; j < unknown; j++)
-                part[i] += method->from[i * unknown + j] * d->g[j * n + k];
-        }
-        for (ptrdiff_t i = 0; i < unknown; i++) d->g[i * n + k] = part[i];
-    }
+    const ptrdiff_t n = d->n;
+    ks_stages_mix(d, method->from, 1.0);
     for (int k = 0; k < d->reals; k++) ks_stages_solve(d, k, d->g + k * n);
     for (int k = 0; k < d->pairs; k++) {
         V *g = d->g + (d->reals + 2 * k) * n;
         ks_stages_solve_pair(d, k, g, g + n);
     }
-    for (ptrdiff_t k = 0; k < n; k++) {
-        for (ptrdiff_t i = 0; i < unknown; i++) {
-            part[i] = ks_splat(0.0);
-            for (ptrdiff_t j = 0; j < unknown; j++)
-                part[i] -= method->to[i * unknown + j] * d->g[j * n + k];
-        }
-        for (ptrdiff_t i = 0; i < unknown; i++) d->g[i * n + k] = part[i];
-    }
+    ks_stages_mix(d, method->to, -1.0);
 }
 
 /* The system of the equations in x' and algebraic states as normal equations of x' alone: algebraic
