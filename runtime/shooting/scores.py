@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import log_ndtr
 
 from kinesym.runtime.arrays import Array
@@ -54,15 +55,19 @@ class Scores:
             found[which[~self.there[which]]] = 0.0
         return found
 
+    def slopes(self, rows: Array, slopes: csr_array) -> csr_array:
+        """Their slopes, from the derivatives (n, m) of the rows: those of e without those of s."""
+        n = len(rows)
+        return csr_array(csr_array((self.shares(rows), self.pairs(n)), shape=(n, n)) @ slopes)
+
     def pairs(self, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Numbers of scores, of n rows, and of the rows that their slopes are of; a score may be
-        there twice."""
+        """Numbers of scores, of n rows, and of rows whose slopes are in theirs; a score may be there
+        twice."""
         every = np.arange(n)
         return np.append(every, self.off), np.append(every, self.log)
 
-    def slopes(self, rows: Array) -> Array:
-        """Derivatives of the scores by the rows, of these `pairs`: those of e without those of
-        s."""
+    def shares(self, rows: Array) -> Array:
+        """Shares of the slopes of rows in those of the scores, of these pairs."""
         e, a = rows[self.off] / self.root, roots_of_information(self.loss)[0]
         return np.append(self._paces(rows), a * np.sqrt(0.5) * e)
 

@@ -132,7 +132,7 @@ class Residuals:
         own = self._pattern
         values = self.nlp.jacobian(z)[own.values]
         if self.scores is not None:
-            values = values * self.scores.slopes(self.nlp.constraints(z)[self._rows])[own.pairs]
+            values = values * self.scores.shares(self.nlp.constraints(z)[self._rows])[own.pairs]
         values = np.bincount(own.places, values, len(own.columns))
         shape = (len(self._rows), self.nlp.n_variables)
         found = csr_array((values, own.columns, own.begins), shape=shape)
