@@ -61,8 +61,7 @@ class Scores:
         return csr_array(csr_array((self.shares(rows), self.pairs(n)), shape=(n, n)) @ slopes)
 
     def pairs(self, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Numbers of scores, of n rows, and of rows whose slopes are in theirs; a score may be there
-        twice."""
+        """Numbers of scores, of n rows, and of rows whose slopes are in theirs."""
         every = np.arange(n)
         return np.append(every, self.off), np.append(every, self.log)
 
