@@ -133,9 +133,9 @@ class Residuals:
         values = self.nlp.jacobian(z)[own.values]
         if self.scores is not None:
             values = values * self.scores.shares(self.nlp.constraints(z)[self._rows])[own.pairs]
-        values = np.bincount(own.places, values, len(own.columns))
+        sums = np.bincount(own.places, values, len(own.columns))
         shape = (len(self._rows), self.nlp.n_variables)
-        found = csr_array((values, own.columns, own.begins), shape=shape)
+        found = csr_array((sums, own.columns, own.begins), shape=shape)
         if self._late is None:
             return found
         slopes = self._root * self._late.residual_jacobian(z)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from kinesym.base import checks
@@ -210,6 +210,7 @@ class ShootingProblem:
     def _task(self, given: ShootingArguments, trials: Simulated) -> Task:
         """Task of identification for these trials."""
 
+        @cache
         def finer() -> FinerTrials:
             return self.finer if given is self.given else self._finer(given)
 

@@ -236,11 +236,27 @@ def one_by_one(
 ) -> dict[int, Found]:
     """Solve from each start by itself, on threads or processes; make : the task with trajectories
     of its own, which a thread may change."""
-    return searched(points, search, partial(_solved, make, how))
+    return searched(points, search, partial(_solved, _OfThread(make), how))
 
 
-def _solved(make: Callable[[], Identification], how: Chosen, q: Array) -> Found:
-    task = make()
+class _OfThread:
+    """The task of the thread that calls this, made by its first call."""
+
+    def __init__(self, make: Callable[[], Identification]) -> None:
+        self._make, self._local = make, threading.local()
+
+    def __call__(self) -> Identification:
+        if not hasattr(self._local, "task"):
+            self._local.task = self._make()
+        task: Identification = self._local.task
+        return task
+
+    def __reduce__(self) -> tuple[type[_OfThread], tuple[Callable[[], Identification]]]:
+        return _OfThread, (self._make,)
+
+
+def _solved(own: Callable[[], Identification], how: Chosen, q: Array) -> Found:
+    task = own()
     names = task.trials.unknowns.parameters
     begin = dict(zip(names, map(float, q), strict=False))
     try:
