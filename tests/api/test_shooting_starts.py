@@ -1,5 +1,6 @@
 """Many starts of shooting: they end where solves from them end, side by side or one by one."""
 
+import pickle
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -314,6 +315,28 @@ def test_residuals_are_derived_once(monkeypatch):
     shooting_program._residuals.cache_clear()
     swing(method="trapezoid").multistart(4, seed=2)
     assert len(derived) == 1
+
+
+@pytest.mark.parametrize("name", ["implicit", "hybrid"])
+def test_a_thread_has_one_task_for_all_its_starts(name):
+    """Made once; each start ends where it does by itself, in other threads and processes, too."""
+    problem, made = ALONE[name](), []
+
+    def make():
+        made.append(problem._alone())
+        return made[-1]
+
+    own = shooting_starts._OfThread(make)
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+        tasks = [pool.submit(own).result() for pool in (first, second, first, second)]
+    assert len(made) == 2
+    assert tasks[0] is tasks[2]
+    assert tasks[1] is tasks[3]
+    with ThreadPoolExecutor(1) as alone:
+        together, apart = (problem.multistart(4, seed=2, executor=e) for e in (alone, None))
+    np.testing.assert_array_equal(together.ends, apart.ends)
+    copy = pickle.loads(pickle.dumps(shooting_starts._OfThread(problem._alone)))
+    assert copy().trials.unknowns.names == problem.names
 
 
 def test_threads_share_no_trajectories():
