@@ -18,11 +18,11 @@ typedef struct {
     ptrdiff_t n, s;
     ptrdiff_t *slot, *below, *right, *n_below, *n_right, *first;
     double *values, *largest;
-} ks_blocks;
+} ks_block_matrix;
 
 /* Fills slot, which has 1 for blocks with entries and 0 elsewhere, below and right; returns the number
  * of blocks, with those that elimination fills. */
-KS_PART ptrdiff_t ks_blocks_pattern(const ks_blocks *b) {
+KS_PART ptrdiff_t ks_blocks_pattern(const ks_block_matrix *b) {
     const ptrdiff_t n = b->n;
     ptrdiff_t count = 0;
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -74,13 +74,15 @@ static inline __attribute__((always_inline)) int ks_invert(double *a, const int 
             for (int j = 0; j < s; j++) a[i * s + j] -= factor * a[k * s + j];
         }
     }
-    for (int k = s - 1; k >= 0; k--)
+    for (int k = s - 1; k >= 0; k--) {
+        if (row[k] == k) continue;
         KS_UNROLLED
-        for (int i = 0; row[k] != k && i < s; i++) {
+        for (int i = 0; i < s; i++) {
             const double swap = a[i * s + k];
             a[i * s + k] = a[i * s + row[k]];
             a[i * s + row[k]] = swap;
         }
+    }
     return 1;
 }
 
@@ -116,7 +118,8 @@ static inline __attribute__((always_inline)) void ks_block_minus(double *restric
         }
 }
 
-static inline __attribute__((always_inline)) int ks_blocks_factored(const ks_blocks *b, const int s) {
+static inline __attribute__((always_inline)) int ks_blocks_factored(const ks_block_matrix *b,
+                                                                    const int s) {
     const ptrdiff_t n = b->n, ss = s * s;
     for (ptrdiff_t i = 0; i < n; i++)
         b->largest[i] =
@@ -142,7 +145,7 @@ static inline __attribute__((always_inline)) int ks_blocks_factored(const ks_blo
 
 /* Factorises `values` in place; those of the diagonal are inverted. Returns 0 if that would lose
  * digits, or not succeed. */
-KS_PART int ks_blocks_factor(const ks_blocks *b) {
+KS_PART int ks_blocks_factor(const ks_block_matrix *b) {
     return b->s == 1   ? ks_blocks_factored(b, 1)
            : b->s == 2 ? ks_blocks_factored(b, 2)
                        : ks_blocks_factored(b, 3);
@@ -185,8 +188,9 @@ static inline __attribute__((always_inline)) void ks_rows_times(double *a, const
     }
 }
 
-static inline __attribute__((always_inline)) void ks_blocks_solved(const ks_blocks *b, double *side,
-                                                                   ptrdiff_t width, const int s) {
+static inline __attribute__((always_inline)) void ks_blocks_solved(const ks_block_matrix *b,
+                                                                   double *side, ptrdiff_t width,
+                                                                   const int s) {
     const ptrdiff_t n = b->n, ss = s * s, tall = s * width;
     for (ptrdiff_t k = 0; k < n; k++)
         for (ptrdiff_t m = 0; m < b->n_below[k]; m++) {
@@ -205,7 +209,7 @@ static inline __attribute__((always_inline)) void ks_blocks_solved(const ks_bloc
 }
 
 /* side := a^-1 side (n s x width, row by row), the width a multiple of four */
-KS_PART void ks_blocks_solve(const ks_blocks *b, double *side, ptrdiff_t width) {
+KS_PART void ks_blocks_solve(const ks_block_matrix *b, double *side, ptrdiff_t width) {
     if (b->s == 1)
         ks_blocks_solved(b, side, width, 1);
     else if (b->s == 2)
@@ -224,7 +228,7 @@ static inline void ks_turned(double *a, const double *block, const double *b, pt
 }
 
 /* side := a^-T side, (n s) */
-KS_PART void ks_blocks_solve_transposed(const ks_blocks *b, double *side) {
+KS_PART void ks_blocks_solve_transposed(const ks_block_matrix *b, double *side) {
     const ptrdiff_t n = b->n, s = b->s, ss = s * s;
     for (ptrdiff_t k = 0; k < n; k++) {
         ks_turned(side + k * s, b->values + b->slot[k * n + k] * ss, NULL, s);

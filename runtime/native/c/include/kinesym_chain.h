@@ -14,14 +14,14 @@
 /* Intervals whose entries are taken at once, as these lie side by side */
 #define KS_CHAIN_AT_ONCE 8
 
-/* Work. Unknowns of the stages of a state are neighbours; state k has the block place[k], and those with
- * few entries come first, so that elimination fills little. entries : of the intervals from `part` times
- * KS_CHAIN_AT_ONCE on, each (n_entries, stages). target : numbers in blocks.values where entries are
+/* Work. Unknowns of the stages of a state are neighbours; state k has the block place[k], and those
+ * with few entries come first, so that elimination fills little. entries : of the intervals from `part`
+ * on, KS_CHAIN_AT_ONCE of them, each (n_entries, stages). target : where in blocks.values an entry is
  * added, the first of a row. by_blocks : whether elimination of blocks has lost no digits yet, or the
- * whole matrix is factorised. side : right sides, of which a row has `width` numbers, at least as many as
- * there are and a multiple of four; carry : of them, (n, width). */
+ * whole matrix is factorised. side : right sides, of which a row has `width` numbers, for tangents a
+ * multiple of four; carry : (n, width). */
 typedef struct {
-    ks_blocks blocks;
+    ks_block_matrix blocks;
     double *matrix, *side, *carry, *entries;
     ptrdiff_t *pivot, *lead, *place, *target, size, width, part;
     int *algebraic, by_blocks;
@@ -48,7 +48,7 @@ static ptrdiff_t ks_chain_block(const ks_chain *c, const ks_chain_work *w, ptrdi
 /* The pattern of the blocks, without room for their values */
 static void ks_chain_pattern(const ks_chain *c, ks_chain_work *w) {
     const ptrdiff_t n = c->n, stages = c->stages;
-    ks_blocks *b = &w->blocks;
+    ks_block_matrix *b = &w->blocks;
     for (ptrdiff_t k = 0; k < n; k++) w->algebraic[k] = 1;
     for (ptrdiff_t e = 0; e < c->n_entries; e++)
         if (c->columns[e] < n) w->algebraic[c->columns[e]] = 0;
@@ -64,7 +64,7 @@ static void ks_chain_pattern(const ks_chain *c, ks_chain_work *w) {
 
 static int ks_chain_take(const ks_chain *c, ptrdiff_t width, ks_pool *pool, ks_chain_work *w) {
     const ptrdiff_t n = c->n, size = c->stages * n;
-    ks_blocks *b = &w->blocks;
+    ks_block_matrix *b = &w->blocks;
     w->size = size, w->width = (width + 3) / 4 * 4, w->part = -1;
     w->by_blocks = c->stages <= KS_BLOCKS_LARGEST;
     b->n = n, b->s = c->stages;
