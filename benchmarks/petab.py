@@ -92,8 +92,9 @@ MOST, SOON, PATIENCE = 50, 6.0, 240.0
 LONGEST = 3600.0
 #: Problems with intervals by profile.
 PROFILED = (
-    *("Armistead_CellDeathDis2024", "Bertozzi_PNAS2020", "Boehm_JProteomeRes2014"),
-    *("Crauste_CellSystems2017", "Fujita_SciSignal2010", "Rahman_MBS2016"),
+    *("Armistead_CellDeathDis2024", "Bertozzi_PNAS2020", "Blasi_CellSystems2016"),
+    *("Boehm_JProteomeRes2014", "Crauste_CellSystems2017", "Fujita_SciSignal2010"),
+    "Rahman_MBS2016",
 )
 
 

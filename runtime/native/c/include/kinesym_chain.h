@@ -170,7 +170,7 @@ static int ks_chain_adjoint(const ks_chain *c, ptrdiff_t begin, ptrdiff_t end, c
     ks_chain_work w = {0};
     if (ks_chain_take(c, 1, &pool, &w)) return 1;
     int singular = 0;
-    w.width = 1;
+    w.width = 1; /* no vectors */
     for (ptrdiff_t i = end - 1; i >= begin && !singular; i--) {
         const double h = c->time[i + 1] - c->time[i];
         singular = !ks_chain_factor(c, i, &w);
