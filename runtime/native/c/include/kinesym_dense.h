@@ -7,8 +7,13 @@
 /* Four numbers anywhere in memory, whatever the lanes of the library are */
 typedef double ks_four __attribute__((vector_size(32), aligned(8), may_alias));
 
-/* Before loops over few numbers, which the compiler knows how many are where it matters */
+/* Before loops over few numbers, which the compiler knows how many are where it matters: at -O2 GCC
+ * does not unroll them by itself, and others do not know this pragma */
+#if defined(__GNUC__) && !defined(__clang__)
 #define KS_UNROLLED _Pragma("GCC unroll 3")
+#else
+#define KS_UNROLLED
+#endif
 
 /* a -= factor b, of length n */
 static inline void ks_minus(double *restrict a, const double *restrict b, double factor,

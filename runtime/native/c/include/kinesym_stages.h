@@ -223,6 +223,7 @@ static inline __attribute__((always_inline)) V ks_stages_slope(const ks_stages *
     return sum;
 }
 
+/* The same of all stages that are solved for */
 KS_PART V ks_stages_rate(const ks_stages *d, int i, ptrdiff_t k) {
     return ks_stages_slope(d, d->r->method.implicit, i, k);
 }
@@ -281,7 +282,7 @@ KS_PART void ks_stages_factor_whole(ks_stages *d, const int *which, double *whol
     }
 }
 
-/* g := factor matrix g, of s stages with n numbers each */
+/* g := factor matrix g, of s stages with n numbers each; the compiler may know s */
 static inline __attribute__((always_inline)) void ks_stages_mixed(const double *matrix, double factor,
                                                                   const int s, ptrdiff_t n, V *g) {
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -297,6 +298,7 @@ static inline __attribute__((always_inline)) void ks_stages_mixed(const double *
     }
 }
 
+/* The same of all stages that are solved for */
 KS_PART void ks_stages_mix(const ks_stages *d, const double *matrix, double factor) {
     if (d->r->method.implicit == 3)
         ks_stages_mixed(matrix, factor, 3, d->n, d->g);
