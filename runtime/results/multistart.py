@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, NamedTuple
+from functools import cache, partial
+from typing import Annotated, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +44,9 @@ class MultiStart(Saved):
     ordered, -2 log L if standard deviations are estimated, otherwise the objective, see `Trials`.
     status : of each.
     order : the number of each as it was drawn; 0 is the guess itself. iterations : of each.
-    solutions : the best ones, of different optima first. planned : number of starts that were
-    planned; there are fewer after Ctrl-C.
+    solutions : the best ones, of different optima first; standard errors and errors of the grid are
+    computed of those that are looked at. planned : number of starts that were planned; there are
+    fewer after Ctrl-C.
     """
 
     names: Sequence[str]
@@ -208,11 +210,35 @@ def multistart(
     rows = [g[0] for g in groups] + [k for g in groups for k in g[1:]]
     sizes = {int(k): len(group) for group in groups for k in group}
     found_by = {k: f"{len(made)}, of which {sizes[k]} found this optimum" for k in sizes}
-    kept = [(found_by[int(k)], ended[order[k]].solution) for k in rows[:keep]]
-    whole = [_with_starts(make(), words) for words, make in kept if make is not None]
-    object.__setattr__(made, "solutions", whole)
+    kept = [(ended[order[k]].solution, found_by[int(k)]) for k in rows[:keep]]
+    whole = [partial(_with_starts, make, words) for make, words in kept if make is not None]
+    object.__setattr__(made, "solutions", _Made(whole))
     return made
 
 
-def _with_starts(one: Solution | Fit, words: str) -> Solution | Fit:
+def _with_starts(make: Callable[[], Solution | Fit], words: str) -> Solution | Fit:
+    one = make()
     return replace(one, setting={**one.setting, "starts": words})
+
+
+class _Made(Sequence[Solution | Fit]):
+    """Solutions, each made when it is first looked at; copies have all of them."""
+
+    def __init__(self, makers: Sequence[Callable[[], Solution | Fit]]) -> None:
+        self._makers = [cache(make) for make in makers]
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @overload
+    def __getitem__(self, k: int) -> Solution | Fit: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Solution | Fit]: ...
+
+    def __getitem__(self, k: int | slice) -> Solution | Fit | Sequence[Solution | Fit]:
+        if isinstance(k, slice):
+            return [make() for make in self._makers[k]]
+        return self._makers[k]()
+
+    def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
+        return list, ([*self],)

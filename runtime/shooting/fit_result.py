@@ -36,9 +36,9 @@ def fit_of(
 ) -> Fit:
     """The fit that a minimum is. noise : standard deviations that are known already. more : further
     sentences."""
-    bare, estimation = _bare(task, made, noise), task.estimation
-    certified = partial(_certified, task, made, bare)
-    fit, sure = kept("errors of estimates", certified, lambda words: (_noted(bare, words), None))
+    plain, estimation = bare(task, made, noise), task.estimation
+    certified = partial(_certified, task, made, plain)
+    fit, sure = kept("errors of estimates", certified, lambda words: (_noted(plain, words), None))
     if sure is not None and fit.success:
         residuals = partial(residuals_of, task.trials, fit.values, ~sure.held)
         told = None if np.isnan(sure.covariance).all() else sure.taken
@@ -52,7 +52,7 @@ def _noted(fit: Fit, notes: Sequence[str]) -> Fit:
     return replace(fit, notes=[*fit.notes, *notes])
 
 
-def _bare(task: Task, made: Minimised, noise: Sequence[Noise]) -> Fit:
+def bare(task: Task, made: Minimised, noise: Sequence[Noise] = ()) -> Fit:
     """A minimum without all that is computed about it."""
     trials, found, q = task.trials, made.found, made.found.q
     unknowns, J = trials.unknowns, trials.cost(q)

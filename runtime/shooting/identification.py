@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from kinesym.runtime.estimation.noise import first_std
 from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.shooting.confidence import confidence
-from kinesym.runtime.shooting.fit_result import fit_of
+from kinesym.runtime.shooting.fit_result import bare, fit_of
 from kinesym.runtime.shooting.minimising import (
     Minimised,
     is_squares,
@@ -41,6 +42,14 @@ _MOST_FIRST = 500
 _MOST = 50
 #: By how much a fit may be worse than its guess, over the objective: rounding.
 _WORSE = 1e-6
+
+
+class Ended(NamedTuple):
+    """How a search for a minimum has ended: its iterates, the last one, and seconds."""
+
+    history: Sequence[Step]
+    found: Endpoint
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,19 @@ class Identification:
 
         (task, made), noise, notes = self.task.estimation.reweighted(again)
         return self._no_worse(q, self.judged(fit_of(task, made, noise, notes)))
+
+    def end(self, q: Array, chosen: Chosen) -> tuple[Fit, Ended]:
+        """As `fit`, without what is computed of a minimum, its errors above all, which can take as
+        long as the search; `whole` makes up for it. Not of a task that reweighs."""
+        made = minimised(self.trials, self.task.bounds, q, chosen)
+        fit = self._no_worse(q, self.judged(bare(self.task, made)))
+        return fit, Ended(made.history, made.found, made.seconds)
+
+    def whole(self, ended: Ended, chosen: Chosen) -> Fit:
+        """The fit of a search that has ended at a minimum."""
+        made = _ended(self.task, ended.history, chosen, known=True)
+        made = made._replace(found=ended.found, seconds=ended.seconds)
+        return self.judged(fit_of(self.task, made))
 
     def _no_worse(self, q: Array, fit: Fit) -> Fit:
         """A fit from q, which has not converged if q is better."""

@@ -21,12 +21,12 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.progress import task_bar
-from kinesym.runtime.results.fit import Step, typical_sizes
+from kinesym.runtime.results.fit import Fit, Step, typical_sizes
 from kinesym.runtime.results.multistart import Found
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.batched_squares import Iterates, Problem, Rows, Squares, minimised
 from kinesym.runtime.shooting.batched_trials import SideBySide, members_of_group
-from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.identification import Ended, Identification
 from kinesym.runtime.shooting.scaled import Chosen, Scale, log_of
 from kinesym.runtime.shooting.smooth_trials import SmoothTrials
 from kinesym.runtime.simulation.stepper import Diverged, Stepper
@@ -262,9 +262,17 @@ def _solved(own: Callable[[], Identification], how: Chosen, q: Array) -> Found:
     try:
         if not np.isfinite(task.trials.cost(q)):
             return Found(begin, str(Solve.NOT_FINITE))
-        fit = task.fit(q, how)
+        if task.reweighs:  # what ranks fits are standard deviations, which are of the whole
+            fit = task.fit(q, how)
+            whole = partial(replace, fit)
+        else:
+            fit, ended = task.end(q, how)
+            whole = partial(_whole, own, ended, how)
     except Diverged:  # after a step that its neighbours do not show
         return Found(begin, str(Solve.NOT_FINITE))
     about = (fit.parameters, str(fit.status), fit.iterations)
-    whole = partial(replace, fit) if fit.success else None
-    return Found(*about, fit.objective, whole, fit.merit)
+    return Found(*about, fit.objective, whole if fit.success else None, fit.merit)
+
+
+def _whole(own: Callable[[], Identification], ended: Ended, how: Chosen) -> Fit:
+    return own().whole(ended, how)
