@@ -46,6 +46,7 @@ kkt = extension("_kkt", *sorted(glob(f"{NATIVE}/c/kkt/*.c")), flags=("-O3", "-Wn
 systems = extension(
     "_systems", *sorted(glob(f"{NATIVE}/c/systems/*.c")), flags=("-O3", "-Wno-psabi")
 )
+trust = extension("_trust", *sorted(glob(f"{NATIVE}/c/trust/*.c")), flags=("-O3",))
 hybrid = extension("_hybrid", *sorted(glob(f"{NATIVE}/c/hybrid/*.c")), flags=("-O3",))
 
 # Interpreted kernels, and the delays between them, are computed as compiled ones are.
@@ -59,6 +60,6 @@ if get_platform() == "linux-x86_64" and platform.libc_ver()[0] == "glibc":
     library.libraries.append("mvec")
 
 calls = [library, extension("_plan"), run, extension("_chain")]
-modules = [*calls, extension("_ipopt"), kkt, hybrid, systems]
+modules = [*calls, extension("_ipopt"), kkt, hybrid, systems, trust]
 found = [cimported("build/cimported")]
 setup(ext_modules=cythonize(modules, build_dir="build", include_path=found))

@@ -38,3 +38,4 @@ from kinesym.runtime.native._library import ABI, Compiled, Interpreted, Library
 from kinesym.runtime.native._plan import ADD, LATE, PLACE, SET, SUM, Call, Plan
 from kinesym.runtime.native._run import HELD, LINEAR, PARABOLA, Run, pieces
 from kinesym.runtime.native._systems import solve_systems
+from kinesym.runtime.native._trust import steps_aside, trust_steps

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.native import steps_aside, trust_steps
 from kinesym.runtime.results.fit import Step
 from kinesym.runtime.status import Solve
 
@@ -33,8 +34,6 @@ _SHORTEST = 1e-10
 _PATIENCE = 20
 #: Length of the first steps, in units of the unknowns or of their logarithms.
 _FIRST = 1.0
-#: Share of the trust radius that is left to unknowns between their bounds.
-_LEAST = 1e-3
 #: Share of the trust radius from which a step is as long as that.
 _FULL = 0.9
 #: Share of a step over which the second-order change of residuals is seen.
@@ -47,12 +46,8 @@ _STRAIGHT = 0.1
 _LOOK = 10
 #: Iterations before the first look.
 _FAIR = 30
-#: Share of the largest eigenvalue that counts as none.
-_SINGULAR = 1e-14
 #: Cosine of a step and the change of its gradient above which J is a bowl along it.
 _FLAT = 1e-8
-#: Newton's iterations for the length of a step.
-_LENGTHS = 8
 
 #: How a start ends that cannot win.
 BEHIND = "stopped: behind the best"
@@ -235,32 +230,9 @@ def _steps(
     problem: Problem, now: Iterates, rows: Rows, matrix: Array, radius: Array
 ) -> tuple[Array, Array]:
     """Steps (M, n) to the minimum of quadratic models with these matrices, within trust radius and
-    bounds, and the decrease (M,) that the models predict. Unknowns that would pass a bound are set
-    to it, those first that would pass it by most, until none does."""
-    y, g = now.y[rows], now.gradient[rows]
-    low, high = bounds = [side[rows] - y for side in problem.bounds]
-    free = ~(((low >= 0.0) & (g > 0.0)) | ((high <= 0.0) & (g < 0.0)))
-    step, fall, on = np.zeros_like(g), np.zeros(len(g)), np.arange(len(g))
-    for _ in range(g.shape[1] + 1):
-        A, left, fixed = matrix[on], free[on], np.where(free[on], 0.0, step[on])
-        bent = np.einsum("kij,kj->ki", A, fixed)
-        values, vectors = _axes(A, left)
-        along = np.einsum("kij,ki->kj", vectors, np.where(left, g[on] + bent, 0.0))
-        rest = radius[on] ** 2 - (fixed**2).sum(axis=1)
-        lengths = _lengths(along, values, np.sqrt(np.maximum(rest, (_LEAST * radius[on]) ** 2)))
-        step[on] = fixed - np.where(left, np.einsum("kij,kj->ki", vectors, lengths), 0.0)
-        fall[on] = (along * lengths - 0.5 * values * lengths**2).sum(axis=1)
-        fall[on] -= (fixed * (g[on] + 0.5 * bent)).sum(axis=1)
-        within = np.clip(step[on], *(side[on] for side in bounds))
-        with np.errstate(invalid="ignore"):
-            share = np.where(within == step[on], 1.0, within / step[on])
-        least = share.min(axis=1)
-        step[on] = np.where(left, within, step[on])
-        free[on] &= (share == 1.0) | (share > 2.0 * least[:, None])
-        on = on[least < 1.0]
-        if not len(on):
-            break
-    return step, fall
+    bounds, and the decrease (M,) that the models predict."""
+    low, high = (side[rows] - now.y[rows] for side in problem.bounds)
+    return trust_steps(now.gradient[rows], low, high, matrix, radius)
 
 
 def _along_bend(
@@ -284,48 +256,12 @@ def _along_bend(
     free = (new[on] > low[on]) & (new[on] < high[on])
     change = problem.change(rows[on], np.clip(y[on] + _SHORT * step, low[on], high[on]))
     bend = change - _SHORT * np.einsum("kij,kj->ki", now.bend[rows[on]], step)
-    values, vectors = _axes(model, free)
-    left = now.gradient[rows[on]] + np.einsum("kij,kj->ki", model, step)
-    size = np.where(free, step**2, 0.0).sum(axis=1)
-    shift = -np.where(free, left * step, 0.0).sum(axis=1) / np.where(size > 0.0, size, np.inf)
-    least = _SINGULAR * np.abs(values).max(axis=1) + np.finfo(float).tiny
-    stiff = np.maximum(values + np.maximum(shift, 0.0)[:, None], least[:, None])
-    along = np.einsum("kij,ki->kj", vectors, np.where(free, bend / _SHORT**2, 0.0)) / stiff
-    aside = -np.where(free, np.einsum("kij,kj->ki", vectors, along), 0.0)
+    aside = steps_aside(now.gradient[rows[on]], model, free, step, bend / _SHORT**2)
     energy = 0.5 * np.abs(np.einsum("ki,kij,kj->k", aside, model, aside))
     now.curve[rows[on]] = np.where(np.isfinite(energy), energy / length[on] ** 4, np.inf)
     small = np.linalg.norm(aside, axis=1) <= _ASIDE * np.linalg.norm(step, axis=1)
     new[on] = np.where(small[:, None], np.clip(new[on] + aside, low[on], high[on]), new[on])
     return new, length
-
-
-def _axes(matrix: Array, free: Flags) -> tuple[Array, Array]:
-    """Eigenvalues, in ascending order, and eigenvectors of the matrix in the free unknowns; others
-    are fixed."""
-    both = free[:, :, None] & free[:, None, :]
-    largest = np.abs(np.einsum("kii->ki", matrix)).max(axis=1)
-    fixed = ~free[:, :, None] * np.eye(free.shape[1]) * largest[:, None, None]
-    values, vectors = np.linalg.eigh(np.where(both, matrix, 0.0) + fixed)
-    return values, vectors
-
-
-def _lengths(along: Array, values: Array, radius: Array) -> Array:
-    """Minus the trust-region step along each axis: eigenvalues are shifted so that a longer step
-    has the length of the radius, or if the curvature is negative (More, Sorensen 1983, SIAM Journal
-    on Scientific and Statistical Computing 4:553)."""
-    least = _SINGULAR * np.abs(values).max(axis=1) + np.finfo(float).tiny
-    shift = np.maximum(0.0, least - 1.001 * values[:, 0])
-    step = along / (values + shift[:, None])
-    for _ in range(_LENGTHS):
-        length = np.linalg.norm(step, axis=1)
-        long = length > (1.0 + 1e-3) * radius
-        if not long.any():
-            break
-        slope = (step**2 / (values + shift[:, None])).sum(axis=1)
-        more = (length / radius - 1.0) * length**2 / np.where(long, slope, 1.0)
-        shift = np.where(long, shift + more, shift)
-        step = along / (values + shift[:, None])
-    return step
 
 
 def _resize(now: Iterates, rows: Rows, length: Array, ratio: Array, better: Flags) -> None:
@@ -350,6 +286,8 @@ def _end_short(problem: Problem, now: Iterates, rows: Rows) -> None:
     """End starts of which no step lowers J any more, where the models say that none would, or the
     shortest does not either: once with models that begin anew, and secants may know the
     curvature."""
+    if not len(rows):
+        return
     J, left = now.cost[rows], now.left[rows]
     least = _NEARLY * problem.share(J)
     short = now.radius[rows] <= _SHORTEST * (1.0 + np.linalg.norm(now.y[rows], axis=1))
@@ -369,6 +307,8 @@ def _end_short(problem: Problem, now: Iterates, rows: Rows) -> None:
 def _moved(now: Iterates, rows: Rows, y: Array, step: Array, found: Squares) -> None:
     """Set the next iterates; the secants of what their matrices lack first shrink to the size that
     the last step shows."""
+    if not len(rows):
+        return
     change = found.gradient - now.gradient[rows]
     lacks = change - np.einsum("kij,kj->ki", found.bend, step)
     seen = np.abs(np.einsum("ki,kij,kj->k", step, now.lack[rows], step))
