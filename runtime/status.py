@@ -179,8 +179,9 @@ class Stepping(Status):
     )
     STIFF = (
         "stiff",
-        "stiff: more than 1e7 steps are needed {place}; {cause}. Equations that jump, as sign(x), "
-        "need them where the motion slides along the jump: smooth it, as with ks.smooth_step",
+        "stiff: more than {most} steps are needed {place}; {cause}. Equations that jump, as "
+        "sign(x), need them where the motion slides along the jump: smooth it, as with "
+        "ks.smooth_step",
     )
     STEP = (
         "small step",

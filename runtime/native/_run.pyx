@@ -121,7 +121,7 @@ cdef class Run:
     cdef object _taken
     cdef ks_record _record
     cdef tuple _recorded
-    cdef ptrdiff_t _budget, _most
+    cdef ptrdiff_t _budget, _most, _allowed
 
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
@@ -198,7 +198,7 @@ cdef class Run:
                 raise ValueError(f"the method has {r.method.stages} stages")
             r.stage_rates = doubles(stages[0], shape, "stage rates", True)
             r.stage_states = doubles(stages[1], shape, "stage states", True)
-        self._budget, self._most = budget, recorded
+        self._budget, self._most, self._allowed = budget, recorded, recorded
         if recorded > 0:
             if members > 1 or r.method.error == NULL:
                 raise ValueError("steps are recorded of one member, and where a method chooses them")
@@ -291,10 +291,10 @@ cdef class Run:
         if self._run.record == NULL:
             return True
         room = self._recorded[0].shape[0]
-        if self._record.count == room and room < self._most:
+        if self._record.count == room and room < self._allowed:
             room = min(2 * room, self._most)
             self._reserve(room)
-        self._run.budget = min(self._budget, room - self._record.count)
+        self._run.budget = min(self._budget, min(room, self._allowed) - self._record.count)
         return self._run.budget > 0
 
     @property
@@ -303,9 +303,16 @@ cdef class Run:
         implicit ones, (K, stages, n) each; copies."""
         return tuple(rows[:self._record.count].copy() for rows in self._recorded)
 
-    def forget(self):
-        """Forget the recorded steps."""
+    @property
+    def count(self):
+        """Number K of recorded steps."""
+        return self._record.count
+
+    def forget(self, most=None):
+        """Forget the recorded steps. most : of the next ones, no more than there is room for; None
+        for all of that."""
         self._record.count = 0
+        self._allowed = self._most if most is None else min(self._most, max(1, most))
 
     def march(self, str method, ptrdiff_t begin, ptrdiff_t end, stop=None):
         """Fill the nodes begin < i <= end, by the method of that name.

@@ -7,7 +7,8 @@ derivatives are theirs times those of g.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -159,6 +160,15 @@ class AssignedTrials(Simulated):
 
     def _simulated(self, q: Array) -> Any:
         return self.inner.simulate(self.at.values(q))
+
+    @property
+    def steps(self) -> Sequence[int]:
+        return self.inner.steps
+
+    @contextmanager
+    def at_most(self, steps: Sequence[int]) -> Iterator[None]:
+        with super().at_most(steps), self.inner.at_most(steps):
+            yield
 
     def _cost(self, q: Array) -> float:
         return self.inner._cost(self.at.values(q))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -111,6 +112,15 @@ class _Pulled:
     trials: Simulated
     quantity: Follows
     spring: Spring
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """Steps of each trial."""
+        return self.trials.steps
+
+    def at_most(self, steps: Sequence[int]) -> AbstractContextManager[None]:
+        """Within, trials take no more steps than these."""
+        return self.trials.at_most(steps)
 
     def cost(self, q: Array) -> float:
         """J with the energy."""

@@ -13,8 +13,9 @@ as many iterations as with the steps of their start kept, which may suit another
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
@@ -35,7 +36,7 @@ from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.shooting.blocks import Block, sparse
+from kinesym.runtime.shooting.blocks import Block, Places
 from kinesym.runtime.shooting.chosen_steps import ChosenSteps, chain_of, most_steps
 from kinesym.runtime.shooting.resets import Crossed, Interrupted, Reset, by_nodes, crossed
 from kinesym.runtime.shooting.scores import Scores
@@ -144,6 +145,8 @@ class SmoothTrials(Simulated):
         self._tolerances = tolerances
         self.nlp, self._squares = on(fine)
         self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
+        self._places: Places | None = None  # of tangents, when they are asked for
+        self._most: Sequence[int] = ()  # steps of each trial, where they are fewer
         about = stepper.about
         self._values = [
             stepper.with_tables(np.array([[known.get(name, 0.0) for name in about.parameters]]))
@@ -199,7 +202,7 @@ class SmoothTrials(Simulated):
         self._each(partial(self._run_of, q))
         delays = delays_at(self.nlp.about, self.nlp.layout, self._z)
         if not fit(self._fine, delays, _ROUNDING):  # whatever was before, J(q) is the same
-            self._fine = placed(self._fine, delays)
+            self._fine, self._places = placed(self._fine, delays), None
             self.nlp, self._squares = self._on(self._fine)
         return self._z
 
@@ -254,7 +257,7 @@ class SmoothTrials(Simulated):
             self._ends[number][0] = states[:, -1]
             return
         trial.raw.trouble[:] = 0.0
-        trial.run.forget()
+        trial.run.forget(self._most[number] if self._most else None)
         for j, (begin, end) in enumerate(self.pieces(number)):
             trial.states[:, begin] = starts[j]
             stops = list[Crossed]()
@@ -275,6 +278,19 @@ class SmoothTrials(Simulated):
         trial.run.march(self._stepper.loop, begin, end)
         if trial.raw.reached[0] != end + 1:
             raise Diverged(f"the simulation of {self.system.name}: {failure(trial.raw, 0)}")
+
+    @property
+    def steps(self) -> Sequence[int]:
+        return [trial.run.count for trial in self._trials] if self._stepper.adaptive else ()
+
+    @contextmanager
+    def at_most(self, steps: Sequence[int]) -> Iterator[None]:
+        self._most = steps
+        try:
+            with super().at_most(steps):
+                yield
+        finally:
+            self._most = ()
 
     def pieces(self, trial: int) -> list[tuple[int, int]]:
         """First and last node of each segment."""
@@ -380,12 +396,12 @@ class SmoothTrials(Simulated):
 
     def _jacobian(self, q: Array) -> csr_array:
         z = self.simulate(q)
-        return self._squares().jacobian(z) @ self.tangent(q)[0]
+        return self._squares().jacobian(z) @ self.tangent(q)
 
     # -- derivatives ------------------------------------------------------------------------
 
     def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
-        tangent, part = self.tangent(q)[0], self.substeps
+        tangent, part = self.tangent(q), self.substeps
         rows = course_slopes(self.nlp, trial)
         library = None if rows.keys() >= set(names) else self._outputs()
         if library is not None:
@@ -395,10 +411,14 @@ class SmoothTrials(Simulated):
     def _forward_gradient(self, q: Array) -> Array:
         z = self.simulate(q)  # first: samples may move to other steps
         direct = self.nlp.gradient(z)
-        return np.asarray(self.tangent(q)[0].T @ direct)
+        return np.asarray(self.tangent(q).T @ direct)
 
     def gap_jacobian(self, q: Array) -> csr_array:
-        return self.tangent(q)[1]
+        n, gaps = len(self.unknowns.states), list[Block]()
+        for _, of_gaps in self._each_blocks(q):
+            for block in of_gaps:
+                gaps.append(block._replace(rows=block.rows + n * len(gaps)))
+        return Places.of(gaps, (n * len(gaps), q.size)).filled(gaps)
 
     def _gradient(self, q: Array) -> Array:
         z = self.simulate(q)  # first: samples may move to other steps
@@ -452,24 +472,26 @@ class SmoothTrials(Simulated):
         held = [self._kind(u) == HELD for u in self.unknowns.inputs]
         return chain_of(self._stepper, ivp, stages, held)
 
-    def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
-        """Tangents d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
+    def tangent(self, q: Array) -> csr_array:
+        """Tangents d z/d q (n_z, n_q), sparse; raises `Diverged`.
 
         Raises `ValueError` if there are unknown inputs: the adjoint is made for these.
         """
+        r, layout = len(self.unknowns.parameters), self.nlp.layout
+        found, number = self._each_blocks(q), np.arange(r)
+        places = layout.parameter_offset + number[:, None]
+        own = Block(np.ones((r, 1, 1)), places, number[:, None, None])
+        states = [own, *(block for of_states, _ in found for block in of_states)]
+        if self._places is None:
+            self._places = Places.of(states, (layout.n_variables, q.size))
+        return self._places.filled(states)
+
+    def _each_blocks(self, q: Array) -> list[tuple[list[Block], list[Block]]]:
+        """Tangents of each trial, and of its gaps."""
         if self.unknowns.inputs:
             raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
         self.simulate(q)
-        n, r, layout = len(self.unknowns.states), len(self.unknowns.parameters), self.nlp.layout
-        number, size = np.arange(r), layout.n_variables
-        places = layout.parameter_offset + number[:, None]
-        states = [Block(np.ones((r, 1, 1)), places, number[:, None, None])]
-        gaps = list[Block]()
-        for of_states, of_gaps in self._each(partial(self._blocks, q)):
-            states += of_states
-            for block in of_gaps:
-                gaps.append(block._replace(rows=block.rows + n * len(gaps)))
-        return sparse(states, (size, q.size)), sparse(gaps, (n * len(gaps), q.size))
+        return self._each(partial(self._blocks, q))
 
     def _blocks(self, q: Array, trial: int) -> tuple[list[Block], list[Block]]:
         """Tangents of a trial, and of its gaps, in rows from 0 each."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,11 +13,18 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.shooting.batched_squares import Squares
 from kinesym.runtime.simulation.stepper import Diverged
 
+#: Steps of a trial, as a share of those at the iterate, after which a point is not looked at, and
+#: how many it may take in any case: those of motions that escape in finite time are many and short.
+_PATIENCE, _LEAST = 5, 1000
+
 
 class Rows(Protocol):
     """Part of trials, see `Simulated`: J(q), residuals or scores, their Jacobian, rows before
-    scores are made of them, and the change of residuals from where they had these rows."""
+    scores are made of them, and the change of residuals from where they had these rows; steps."""
 
+    @property
+    def steps(self) -> Sequence[int]: ...
+    def at_most(self, steps: Sequence[int]) -> AbstractContextManager[None]: ...
     def cost(self, q: Array) -> float: ...
     def residuals(self, q: Array) -> Array: ...
     def jacobian(self, q: Array) -> Any: ...
@@ -41,12 +49,14 @@ class SumOfSquares:
     ) -> None:
         self._trials, self._at, self._slopes, self._note = trials, at, slopes, note
         self._lowest = np.inf
+        self._most: Sequence[int] = ()  # steps of each trial
         self._here: tuple[Array, Array]  # rows and slopes at the iterate
 
     def squares(self, starts: NDArray[np.intp], points: Array) -> Squares:
         """See `batched_squares.Problem`, of one point (1, n)."""
         q, n = self._at(points[0]), points.shape[1]
-        J = self._trials.cost(q)
+        with self._trials.at_most(self._most):
+            J = self._trials.cost(q)
         none = Squares(np.array([J]), np.zeros((1, n)), np.zeros((1, n, n)))
         if not self._lowest > J:
             return none
@@ -59,13 +69,15 @@ class SumOfSquares:
             return none._replace(cost=np.array([np.inf]))
         self._note(q, J, float(np.linalg.norm(g)))
         self._lowest, self._here = J, (self._trials.rows(q), S)
+        self._most = [max(_LEAST, _PATIENCE * count) for count in self._trials.steps]
         return Squares(np.array([J]), g[None], bend[None])
 
     def change(self, starts: NDArray[np.intp], points: Array) -> Array:
         """See `batched_squares.Problem`, of one point (1, n)."""
         rows, slopes = self._here
         try:
-            with np.errstate(all="ignore"):  # far away from the iterate it may be no number
+            # far away from the iterate it may be no number
+            with np.errstate(all="ignore"), self._trials.at_most(self._most):
                 return 2.0 * (self._trials.change(rows, self._at(points[0])) @ slopes)[None]
         except Diverged:
             return np.full_like(points, np.nan)

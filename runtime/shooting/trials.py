@@ -6,7 +6,8 @@ The kinds are `SmoothTrials`, sweeps over steps, and `HybridTrials`, runs from e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +146,21 @@ class Simulated(ABC):
             return np.inf
         value += self.priors.cost(q) if self.priors else 0.0
         return value if np.isfinite(value) else np.inf
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """Steps that each trial has taken where it was last simulated; none of methods that do not
+        choose them."""
+        return ()
+
+    @contextmanager
+    def at_most(self, steps: Sequence[int]) -> Iterator[None]:
+        """Within, a trial that takes more than so many steps does not reach its end."""
+        try:
+            yield
+        finally:
+            if isinstance(self._found, Diverged):
+                self._q = None
 
     @abstractmethod
     def _simulated(self, q: Array) -> Any:

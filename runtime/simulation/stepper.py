@@ -38,6 +38,8 @@ _WORTHWHILE = 1e4
 _GROWTH = 20.0
 #: Code in `RawTrajectories.trouble`: an adaptive method needed too many steps.
 STIFF = 1.0
+#: How many that are, as in kinesym_step.h, where none are recorded.
+_STEPS_MOST = 10_000_000
 
 #: Largest plausible state, in any unit.
 _LARGEST = 1e100
@@ -169,9 +171,9 @@ class RawTrajectories:
     """Raw result of time stepping: states (n, M, N) and values (n_out, M, N) of outputs and limits,
     NaN beyond the `reached` nodes of each member.
 
-    trouble : (M,), the defect where Newton's method failed; adaptive: whether the steps were too
-    many. interrupted : (M,), whether Ctrl-C ended it. broken : message on the limit that ended a
-    member, by its number.
+    trouble : (M,), the defect where Newton's method failed; adaptive: whether the steps were more
+    than `most`. interrupted : (M,), whether Ctrl-C ended it. broken : message on the limit that
+    ended a member, by its number.
     """
 
     stepper: Stepper
@@ -182,6 +184,7 @@ class RawTrajectories:
     trouble: Array
     interrupted: NDArray[np.bool_]
     broken: Mapping[int, str] = field(default_factory=dict)
+    most: int = _STEPS_MOST
 
     @property
     def limits(self) -> Array:
@@ -230,7 +233,8 @@ def bind(
         recorded,
     )
     interrupted = np.zeros(members, dtype=bool)
-    return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
+    made = RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
+    return run, replace(made, most=recorded or _STEPS_MOST)
 
 
 def _budget(stepper: Stepper, ivp: IVP, members: int) -> int:
@@ -351,7 +355,8 @@ def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
         status, cause = Stepping.STIFF if stiff else Stepping.STEP, stepper.remedy
     else:
         status, (_, cause) = Stepping.DIVERGED, _divergence(raw, member, step)
-    words = status.said(place=place, cause=cause, defect=raw.trouble[member], step=step)
+    most = f"{raw.most:.2g}".replace("e+0", "e")
+    words = status.said(place=place, cause=cause, defect=raw.trouble[member], step=step, most=most)
     return f"{words}; last state {state}"
 
 

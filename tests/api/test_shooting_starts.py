@@ -20,6 +20,7 @@ from kinesym.internal.fitting.shooting_starts import together
 from kinesym.internal.problems import shooting_program
 from kinesym.runtime.shooting import batched_trials
 from kinesym.runtime.shooting.batched_squares import BEHIND
+from kinesym.runtime.shooting.identification import Identification
 
 a, b, c, k, d, m, tau, gain, lag = sp.symbols("a b c k d m tau gain lag")
 x, y, v, act, force, u = ks.dynamicsymbols("x y v act force u")
@@ -300,6 +301,48 @@ def test_others_are_solved_one_by_one(name):
     assert found.best.success
     again = problem.multistart(4, seed=2, keep=1)
     np.testing.assert_array_equal(again.ends, found.ends)
+
+
+@pytest.mark.parametrize("name", ["implicit", "objective", "inputs", "hybrid"])
+def test_what_is_kept_is_the_fit_of_a_solve(name):
+    """With its errors, which are computed of what is looked at alone; copies have all."""
+    problem = ALONE[name]()
+    with pytest.MonkeyPatch.context() as patch:
+        made, plain = [], Identification.whole
+        patch.setattr(Identification, "whole", lambda *given: made.append(1) or plain(*given))
+        found = problem.multistart(3, seed=2, max_iterations=200)
+        assert not made
+        best = found.best
+        assert found.best is best and len(made) == 1
+        assert len(pickle.loads(pickle.dumps(found)).solutions) == len(made) == 3
+    start = dict(zip(found.names, found.starts[0], strict=True))
+    how = problem.solve(start, optimizer="bfgs" if name == "inputs" else "least-squares")
+    np.testing.assert_allclose(best.values, how.values, rtol=1e-5, atol=1e-6)
+    errors = how.standard_errors()
+    assert best.standard_errors() == pytest.approx(errors, rel=1e-4, nan_ok=True)
+    assert (best.notes, best.status, best.message) == (how.notes, how.status, how.message)
+    assert best.iterations == found.iterations[0] and best.timings["total"] > 0.0
+
+
+def test_motions_that_escape_cost_few_steps():
+    """Of x' = k x^2, which ends at t = 1/k: trial points beyond are left soon, but not for good."""
+    model = ks.Model("escape", [x], [], [k], [x.diff(ks.t) - k * x**2])
+    time = np.linspace(0.0, 1.0, 11)
+    trial = ks.Experiment(time, measurements={"x": 1.0 / (1.0 - 0.9 * time)}, std={"x": 0.1})
+    problem = ks.Shooting(model, trial, {k: (0.01, 50.0)}, initial={x: 1.0}, method="radau-5")
+    trials = problem._trials
+    assert np.isfinite(trials.cost(np.array([0.9])))
+    [plain] = trials.steps
+    with trials.at_most([plain - 1]):
+        assert trials.cost(np.array([0.9])) < np.inf  # known already
+        assert trials.cost(np.array([0.9 + 1e-9])) == np.inf
+        assert trials.cost(np.array([0.1])) < np.inf
+    assert trials.cost(np.array([0.9 + 1e-9])) < np.inf
+    assert trials.cost(np.array([40.0])) == np.inf
+    [escaped] = trials.steps
+    assert escaped > 10 * plain
+    fit = problem.solve({k: 0.02}, optimizer="least-squares")
+    assert fit.success and fit.parameters["k"] == pytest.approx(0.9, rel=1e-7)
 
 
 def test_ends_at_the_limit_one_by_one():

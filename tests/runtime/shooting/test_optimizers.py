@@ -1,5 +1,6 @@
 """Where line searches end: at a minimum, by rounding, or where cost and gradient do not agree."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +19,8 @@ class Straight:
     """Residuals SLOPES q - NOISE, whose sum of squares is rounded to so many digits of itself; or
     another cost, with its gradient."""
 
-    scored, kinked, measured, trials = False, False, False, ()
+    scored, kinked, measured, trials, steps = False, False, False, (), ()
+    at_most = nullcontext
 
     def __init__(self, rounding=0.0, cost=None, gradient=None):
         owned = SimpleNamespace(names=(), log=np.zeros(0, dtype=bool))
