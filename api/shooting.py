@@ -444,8 +444,9 @@ class Shooting(Displayed):
         as fast as in the last ten. Others are solved one by one as by `solve`, in threads, by
         `least-squares` where that can be.
 
-        keep : fits that are kept whole, one of each optimum first. max_iterations : of each start;
-        those that need more count as lost. executor : of `concurrent.futures`, whose threads or
+        keep : fits that are kept, one of each optimum first; standard errors and errors of the grid
+        are computed of those that are looked at. max_iterations : of each start; those that need
+        more count as lost. executor : of `concurrent.futures`, whose threads or
         processes solve what is solved one by one; None for one thread per core. The result does not
         depend on it. Ctrl-C keeps the starts that have ended. A start from which a simulation does
         not reach its end is lost, and the others go on; so with the guess, unless it tells how far

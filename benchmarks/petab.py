@@ -85,9 +85,9 @@ OTHERS += ["PEtab.jl: compile [s]", "solve [s]"]
 PROFILES = ["problem", "parameter", "estimate", "95 % by t", "95 % by profile", "remark"]
 #: Iterations of a fit at most, by all tools.
 LIMIT = 200
-#: Most unknowns of a problem that is fitted; CPU seconds of a fit from the nominal parameters up to
-#: which it is fitted from many starts, and of all starts of the peer, after which it begins none.
-MOST, SOON, PATIENCE = 50, 6.0, 240.0
+#: CPU seconds of a fit from the nominal parameters up to which it is fitted from many starts, and
+#: of all starts of the peer, after which it begins none.
+SOON, PATIENCE = 6.0, 240.0
 #: Seconds by the clock for all that a peer does with a problem; the machine may be busy.
 LONGEST = 3600.0
 #: Problems with intervals by profile.
@@ -148,7 +148,7 @@ def measured(name: str, starts: int, python: str | None) -> dict[str, Any]:
         spent = (read - begin, first - read, least(problem.simulate))
         found = {"size": size(name, problem, nominal, spent), "tools": {}, "profiles": []}
         start = [name, str(len(problem.unknown)), f"{nominal:.8g}"]
-        if why := not_fitted(name, problem):
+        if why := not_fitted(problem):
             return {**found, "fit": [*start, "-", "-", why, "-"]}
         fit, ours = fitted(problem)
         words = [f"{ours.fitted:.8g}", str(fit.iterations), str(fit.status), f"{ours.cpu:.2f}"]
@@ -175,10 +175,8 @@ def size(name: str, problem: Any, value: float, spent: Sequence[float]) -> list[
     return [name, *map(str, counts), *(f"{s:.2f}" for s in spent), f"{value:.8g}", *last]
 
 
-def not_fitted(name: str, problem: Any) -> str:
+def not_fitted(problem: Any) -> str:
     """Why a problem is not fitted here, if it is not."""
-    if len(problem.unknown) > MOST:
-        return "not tried"
     try:
         problem.shooting()
     except ValueError as error:

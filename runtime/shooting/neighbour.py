@@ -119,7 +119,7 @@ class _Pulled:
         return self.trials.steps
 
     def at_most(self, steps: Sequence[int]) -> AbstractContextManager[None]:
-        """Within, trials take no more steps than these."""
+        """Context in which trials take no more steps than these."""
         return self.trials.at_most(steps)
 
     def cost(self, q: Array) -> float:

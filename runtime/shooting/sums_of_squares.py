@@ -13,9 +13,11 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.shooting.batched_squares import Squares
 from kinesym.runtime.simulation.stepper import Diverged
 
-#: Steps of a trial, as a share of those at the iterate, after which a point is not looked at, and
-#: how many it may take in any case: those of motions that escape in finite time are many and short.
-_PATIENCE, _LEAST = 5, 1000
+#: Steps of a trial, over those at the iterate, after which a point is not looked at: those of
+#: motions that escape in finite time are many and short.
+_PATIENCE = 5
+#: Steps that it may take in any case.
+_LEAST = 1000
 
 
 class Rows(Protocol):

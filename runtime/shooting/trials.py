@@ -155,7 +155,7 @@ class Simulated(ABC):
 
     @contextmanager
     def at_most(self, steps: Sequence[int]) -> Iterator[None]:
-        """Within, a trial that takes more than so many steps does not reach its end."""
+        """Context in which a trial that takes more than so many steps does not reach its end."""
         try:
             yield
         finally:
