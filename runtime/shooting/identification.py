@@ -45,7 +45,7 @@ _WORSE = 1e-6
 
 
 class Ended(NamedTuple):
-    """How a search for a minimum has ended: its iterates, the last one, and seconds."""
+    """End of a search for a minimum: its iterates, the last one and why it is, and seconds."""
 
     history: Sequence[Step]
     found: Endpoint
@@ -106,8 +106,8 @@ class Identification:
         return self._no_worse(q, self.judged(fit_of(task, made, noise, notes)))
 
     def end(self, q: Array, chosen: Chosen) -> tuple[Fit, Ended]:
-        """As `fit`, without what is computed of a minimum, its errors above all, which can take as
-        long as the search; `whole` makes up for it. Not of a task that reweighs."""
+        """Fit as `fit`, without what is computed of a minimum, its errors above all, which can take
+        as long as the search; `whole` makes up for it. Not of a task that reweighs."""
         made = minimised(self.trials, self.task.bounds, q, chosen)
         fit = self._no_worse(q, self.judged(bare(self.task, made)))
         return fit, Ended(made.history, made.found, made.seconds)
