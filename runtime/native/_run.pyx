@@ -291,11 +291,19 @@ cdef class Run:
         if self._run.record == NULL:
             return True
         room = self._recorded[0].shape[0]
+        if self._allowed <= self._record.count < self._most and self._gets_on():
+            self._allowed = min(2 * self._allowed, self._most)
         if self._record.count == room and room < self._allowed:
             room = min(2 * room, self._most)
             self._reserve(room)
         self._run.budget = min(self._budget, min(room, self._allowed) - self._record.count)
         return self._run.budget > 0
+
+    cdef bint _gets_on(self):
+        """Whether the last half of the recorded steps has covered a tenth of their time."""
+        cdef const double *time = self._record.time
+        cdef ptrdiff_t last = self._record.count - 1
+        return time[last] - time[last // 2] >= 0.1 * (time[last] - time[0])
 
     @property
     def steps(self):
@@ -309,8 +317,9 @@ cdef class Run:
         return self._record.count
 
     def forget(self, most=None):
-        """Forget the recorded steps. most : of the next ones, no more than there is room for; None
-        for all of that."""
+        """Forget the recorded steps. most : number of the next ones after which, and after twice as
+        many again and again, the run goes on only if the last half of them has covered a tenth of
+        their time; None where it goes on while there is room."""
         self._record.count = 0
         self._allowed = self._most if most is None else min(self._most, max(1, most))
 

@@ -13,8 +13,8 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.shooting.batched_squares import Squares
 from kinesym.runtime.simulation.stepper import Diverged
 
-#: Steps of a trial, over those at the iterate, after which a point is not looked at: those of
-#: motions that escape in finite time are many and short.
+#: Steps of a trial, over those at the iterate, after which a point is not looked at if they get on
+#: slowly: those of motions that escape in finite time are many and short.
 _PATIENCE = 5
 #: Steps that it may take in any case.
 _LEAST = 1000

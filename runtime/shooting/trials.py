@@ -155,7 +155,8 @@ class Simulated(ABC):
 
     @contextmanager
     def at_most(self, steps: Sequence[int]) -> Iterator[None]:
-        """Context in which a trial that takes more than so many steps does not reach its end."""
+        """Context in which a trial that takes more than so many steps does not reach its end,
+        unless it gets on, see `Run.forget`."""
         try:
             yield
         finally:
