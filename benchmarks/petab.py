@@ -85,6 +85,8 @@ OTHERS += ["PEtab.jl: compile [s]", "solve [s]"]
 PROFILES = ["problem", "parameter", "estimate", "95 % by t", "95 % by profile", "remark"]
 #: Iterations of a fit at most, by all tools.
 LIMIT = 200
+#: Most unknowns of a problem that is fitted.
+MOST = 200
 #: CPU seconds of a fit from the nominal parameters up to which it is fitted from many starts, and
 #: of all starts of the peer, after which it begins none.
 SOON, PATIENCE = 6.0, 240.0
@@ -183,6 +185,8 @@ def size(name: str, problem: Any, value: float, spent: Sequence[float]) -> list[
 
 def not_fitted(problem: Any) -> str:
     """Why a problem is not fitted here, if it is not."""
+    if len(problem.unknown) > MOST:
+        return "not tried"
     try:
         problem.shooting()
     except ValueError as error:
