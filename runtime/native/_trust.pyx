@@ -36,9 +36,13 @@ cdef ks_eigen *_eigen = NULL
 cdef ks_eigen *_lapack() except NULL:
     """DSYEVD of the LAPACK of SciPy, which it gives by name: to build against is not needed."""
     global _eigen
+    cdef const char *kind
     if _eigen == NULL:
         capsule = cython_lapack.__pyx_capi__["dsyevd"]
-        _eigen = <ks_eigen *>PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+        kind = PyCapsule_GetName(capsule)
+        if not bytes(kind).startswith(b"void (char *, char *, int *,"):
+            raise ImportError(f"the LAPACK of SciPy has integers of another size: {kind!r}")
+        _eigen = <ks_eigen *>PyCapsule_GetPointer(capsule, kind)
     return _eigen
 
 
