@@ -168,7 +168,7 @@ while True:
 
 #: Processor time after which the work is well under way, that which may pass until the signal is
 #: heard, and time on a busy machine [s].
-UNDER_WAY, SOON, PATIENCE = 1.0, 3.0, 60.0
+UNDER_WAY, SOON, PATIENCE = 1.0, 3.0, 240.0
 
 
 class Worker:
