@@ -324,6 +324,27 @@ def test_what_is_kept_is_the_fit_of_a_solve(name):
     assert best.iterations == found.iterations[0] and best.timings["total"] > 0.0
 
 
+def test_fits_of_other_processes_are_made_here():
+    """Workers send iterates, and no copy of the problem with each."""
+    problem, sizes = ALONE["implicit"](), []
+
+    class Sent(ThreadPoolExecutor):
+        def submit(self, function, *given):
+            def run():
+                found = pickle.dumps(function(*given))
+                sizes.append(len(found))
+                return pickle.loads(found)
+
+            return super().submit(run)
+
+    plain = problem.multistart(3, seed=2)
+    with Sent(1) as pool:
+        found = problem.multistart(3, seed=2, executor=pool)
+    assert max(sizes) < 20_000
+    np.testing.assert_array_equal(found.best.values, plain.best.values)
+    assert found.best.standard_errors() == plain.best.standard_errors()
+
+
 def test_motions_that_escape_cost_few_steps():
     """Of x' = k x^2, which ends at t = 1/k: trial points beyond are left soon, but not for good."""
     model = ks.Model("escape", [x], [], [k], [x.diff(ks.t) - k * x**2])

@@ -236,7 +236,9 @@ def one_by_one(
 ) -> dict[int, Found]:
     """Solve from each start by itself, on threads or processes; make : the task with trajectories
     of its own, which a thread may change."""
-    return searched(points, search, partial(_solved, _OfThread(make), how))
+    own = _OfThread(make)
+    found = searched(points, search, partial(_solved, own, how))
+    return {k: each._replace(solution=_with_task(each.solution, own)) for k, each in found.items()}
 
 
 class _OfThread:
@@ -264,15 +266,28 @@ def _solved(own: Callable[[], Identification], how: Chosen, q: Array) -> Found:
             return Found(begin, str(Solve.NOT_FINITE))
         if task.reweighs:  # what ranks fits are standard deviations, which are of the whole
             fit = task.fit(q, how)
-            whole = partial(replace, fit)
+            whole: Callable[[], Fit] = partial(replace, fit)
         else:
             fit, ended = task.end(q, how)
-            whole = partial(_whole, own, ended, how)
+            whole = _Later(ended, how)
     except Diverged:  # after a step that its neighbours do not show
         return Found(begin, str(Solve.NOT_FINITE))
     about = (fit.parameters, str(fit.status), fit.iterations)
     return Found(*about, fit.objective, whole if fit.success else None, fit.merit)
 
 
-def _whole(own: Callable[[], Identification], ended: Ended, how: Chosen) -> Fit:
-    return own().whole(ended, how)
+class _Later(NamedTuple):
+    """The fit of a search that has ended, by a task that whoever sends it has: of another process
+    it would come along with each."""
+
+    ended: Ended
+    how: Chosen
+    own: Callable[[], Identification] | None = None
+
+    def __call__(self) -> Fit:
+        assert self.own is not None
+        return self.own().whole(self.ended, self.how)
+
+
+def _with_task(solution: Any, own: Callable[[], Identification]) -> Any:
+    return solution._replace(own=own) if isinstance(solution, _Later) else solution
