@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -276,7 +276,8 @@ def _solved(own: Callable[[], Identification], how: Chosen, q: Array) -> Found:
     return Found(*about, fit.objective, whole if fit.success else None, fit.merit)
 
 
-class _Later(NamedTuple):
+@dataclass(frozen=True)
+class _Later:
     """The fit of a search that has ended, by a task that whoever sends it has: of another process
     it would come along with each."""
 
@@ -290,4 +291,4 @@ class _Later(NamedTuple):
 
 
 def _with_task(solution: Any, own: Callable[[], Identification]) -> Any:
-    return solution._replace(own=own) if isinstance(solution, _Later) else solution
+    return replace(solution, own=own) if isinstance(solution, _Later) else solution
