@@ -94,7 +94,7 @@ SOON, PATIENCE = 6.0, 240.0
 OFTEN = (
     *("Armistead_CellDeathDis2024", "Bertozzi_PNAS2020", "Blasi_CellSystems2016"),
     *("Boehm_JProteomeRes2014", "Borghans_BiophysChem1997", "Crauste_CellSystems2017"),
-    *("Okuonghae_ChaosSolitonsFractals2020", "Rahman_MBS2016"),
+    "Rahman_MBS2016",
 )
 #: Seconds by the clock for all that a peer does with a problem; the machine may be busy.
 LONGEST = 3600.0
