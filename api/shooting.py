@@ -446,12 +446,12 @@ class Shooting(Displayed):
 
         keep : fits that are kept, one of each optimum first; standard errors and errors of the grid
         are computed of those that are looked at. max_iterations : of each start; those that need
-        more count as lost. executor : of `concurrent.futures`, whose threads or
-        processes solve what is solved one by one; None for one thread per core. The result does not
-        depend on it. Ctrl-C keeps the starts that have ended. A start from which a simulation does
-        not reach its end is lost, and the others go on; so with the guess, unless it tells how far
-        states between segments and inputs start from it: then this raises as `trajectories`. Raises
-        `ValueError` for a parameter without a range, and as `pack`.
+        more count as lost. executor : of `concurrent.futures`, whose threads or processes solve
+        what is solved one by one; None for one thread per core. The result does not depend on it.
+        Ctrl-C keeps the starts that have ended. A start from which a simulation does not reach its
+        end is lost, and the others go on; so with the guess, unless it tells how far states between
+        segments and inputs start from it: then this raises as `trajectories`. Raises `ValueError`
+        for a parameter without a range, and as `pack`.
         """
         given = (starts, seed, keep, detour, max_iterations, executor, progress)
         search, q = checked_search(*given), self.pack(guess)
@@ -470,7 +470,7 @@ class Shooting(Displayed):
             whole = partial(task.found, chosen=how._replace(optimizer="least-squares"))
             found = side_by_side(chosen, self._given, points, search, whole)
         else:
-            found = one_by_one(self._alone, points, search, how)
+            found = one_by_one(task, self._alone, points, search, how)
         return gathered(names, rows, found, search.keep)
 
     def _alone(self) -> Identification:

@@ -183,6 +183,11 @@ def size(name: str, problem: Any, value: float, spent: Sequence[float]) -> list[
     return [name, *map(str, counts), *(f"{s:.2f}" for s in spent), f"{value:.8g}", *last]
 
 
+def multiple(name: str) -> int:
+    """How many times the starts of others a problem has."""
+    return 5 if name in OFTEN else 1
+
+
 def not_fitted(problem: Any) -> str:
     """Why a problem is not fitted here, if it is not."""
     if len(problem.unknown) > MOST:
@@ -248,8 +253,7 @@ def by_pypesto(
     """The same by pyPESTO, AMICI and fides from these starts, or why not. nominal : our log L, from
     which those of ends are counted, as priors are in the objective too."""
     task = {"problem": str(path), "folder": str(path.parent / "compiled"), "starts": points}
-    patience = PATIENCE * (5 if path.parent.name in OFTEN else 1)
-    task |= {"runs": RUNS, "limit": LIMIT, "patience": patience}
+    task |= {"runs": RUNS, "limit": LIMIT, "patience": PATIENCE * multiple(path.parent.name)}
     found, failure = in_process([str(PEER)], LONGEST, path.parent, python, task)
     if failure:
         return failure.replace("|", "/")
@@ -347,8 +351,7 @@ if __name__ == "__main__":
     for name in given.problems or (
         ["Boehm_JProteomeRes2014"] if given.quick else names_of_problems()
     ):
-        starts = given.starts * (5 if name in OFTEN else 1)
-        tasks.append((name, 2 if given.quick else starts, given.pypesto))
+        tasks.append((name, 2 if given.quick else given.starts * multiple(name), given.pypesto))
     found = []
     for row in kept(given, "petab", measured, tasks):
         found.append(row)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -232,13 +231,16 @@ class _Group:
 
 
 def one_by_one(
-    make: Callable[[], Identification], points: Array, search: Search, how: Chosen
+    task: Identification,
+    make: Callable[[], Identification],
+    points: Array,
+    search: Search,
+    how: Chosen,
 ) -> dict[int, Found]:
-    """Solve from each start by itself, on threads or processes; make : the task with trajectories
-    of its own, which a thread may change."""
-    own = _OfThread(make)
-    found = searched(points, search, partial(_solved, own, how))
-    return {k: each._replace(solution=_with_task(each.solution, own)) for k, each in found.items()}
+    """Solve from each start by itself, on threads or processes; task : makes fits of what they
+    send. make : the task with trajectories of its own, which a thread may change."""
+    found = searched(points, search, partial(_solved, _OfThread(make), how))
+    return {k: each._replace(solution=_at_home(each.solution, task)) for k, each in found.items()}
 
 
 class _OfThread:
@@ -258,6 +260,8 @@ class _OfThread:
 
 
 def _solved(own: Callable[[], Identification], how: Chosen, q: Array) -> Found:
+    """Result from a start, whose solution is a function of the task at home: of another process the
+    problem would come along with each."""
     task = own()
     names = task.trials.unknowns.parameters
     begin = dict(zip(names, map(float, q), strict=False))
@@ -266,29 +270,23 @@ def _solved(own: Callable[[], Identification], how: Chosen, q: Array) -> Found:
             return Found(begin, str(Solve.NOT_FINITE))
         if task.reweighs:  # what ranks fits are standard deviations, which are of the whole
             fit = task.fit(q, how)
-            whole: Callable[[], Fit] = partial(replace, fit)
+            whole: Callable[..., Fit] = partial(_known, fit)
         else:
             fit, ended = task.end(q, how)
-            whole = _Later(ended, how)
+            whole = partial(_whole, ended, how)
     except Diverged:  # after a step that its neighbours do not show
         return Found(begin, str(Solve.NOT_FINITE))
     about = (fit.parameters, str(fit.status), fit.iterations)
     return Found(*about, fit.objective, whole if fit.success else None, fit.merit)
 
 
-@dataclass(frozen=True)
-class _Later:
-    """The fit of a search that has ended, by a task that whoever sends it has: of another process
-    it would come along with each."""
-
-    ended: Ended
-    how: Chosen
-    own: Callable[[], Identification] | None = None
-
-    def __call__(self) -> Fit:
-        assert self.own is not None
-        return self.own().whole(self.ended, self.how)
+def _known(fit: Fit, task: Identification) -> Fit:
+    return fit
 
 
-def _with_task(solution: Any, own: Callable[[], Identification]) -> Any:
-    return replace(solution, own=own) if isinstance(solution, _Later) else solution
+def _whole(ended: Ended, how: Chosen, task: Identification) -> Fit:
+    return task.whole(ended, how)
+
+
+def _at_home(solution: Any, task: Identification) -> Any:
+    return solution and partial(solution, task)
